@@ -1,13 +1,15 @@
-"""Rays per second against a hierarchy of slangpy.rays, beside Embree (CPU) and Warp's wp.Mesh (CUDA) where these are installed,
-and the driver's own RayQuery on Vulkan devices that have it.
+"""Rays per second against a hierarchy of slangpy.rays, beside Embree (CPU), a kernel by hand and Warp's wp.Mesh (CUDA) where these
+are installed, and the driver's own RayQuery on Vulkan devices that have it.
 
     python benchmarks/rays.py [--device cpu] [--triangles 1000000] [--rays 1000000] [--seconds 1] [--keep "one H200"]
 
-Two meshes: a sphere with bumps, and as many small triangles at random places. Three sets of rays: a camera's (neighbours go the
-same way), random ones through the scene, and shadow rays (any hit) from the surface. Prints the median of calls that
-alternate between the packages, the ratio of their shortest times (above 1: ours is faster), the build, and how many rays find
-another triangle than the other package's (they round differently). Embree is called through `embreex`, which traces one ray
-after the other on one thread. --keep writes the run to results/rays.json, in place of an earlier one of this device and machine.
+Three meshes: a sphere with bumps, as many small triangles at random places, and a room with walls, furniture, bars and bumpy
+spheres. Three sets of rays: a camera's (neighbours go the same way), random ones through the scene, and shadow rays (any hit)
+from the surface. Prints the median of calls that alternate between the packages, the ratio of their shortest times (above 1:
+ours is faster), the build, and how many rays find another triangle than the other package's (they round differently).
+Embree is called through `embreex`, which traces one ray after the other on one thread: on the CPU, seconds are those of
+processors, so that threads count alike. The kernel by hand is rays_cuda.cu, over the same hierarchy. --keep writes the run to
+results/rays.json, in place of an earlier one of this device and machine.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import rays_cuda
 
 import slangpy as spy
 from slangpy import rays
@@ -83,6 +86,28 @@ def soup(count: int) -> tuple[Array, Array]:
     centres = generator.uniform(-1, 1, (count, 1, 3))
     points = centres + generator.normal(0, 0.7 * count ** (-1 / 3), (count, 3, 3))
     return points.reshape(-1, 3).astype(np.float32), np.arange(3 * count, dtype=np.int32).reshape(-1, 3)
+
+
+def room(count: int) -> tuple[Array, Array]:
+    """Large triangles, slivers and small ones together, around where rays start."""
+    generator = np.random.default_rng(3)
+    corners = np.array(list(np.ndindex(2, 2, 2)))
+    sides = np.array([
+        [0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1],
+        [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3],
+    ], np.int32)  # fmt: skip
+    half = np.array([4, 2.5, 4])
+    boxes = [np.stack([-half, half])]
+    for size in [(0.3, 0.4, 0.3)] * 150 + [(2, 0.02, 0.02)] * 50:  # furniture and bars
+        low = generator.uniform(-half, half - np.array(size))
+        boxes.append(np.stack([low, low + size]))
+    meshes: list[tuple[Array, Array]] = [(box[corners, np.arange(3)], sides) for box in boxes]
+    for _ in range(20):
+        points, triangles = bumpy_sphere(count // 20)
+        meshes.append((points * generator.uniform(0.1, 0.5) + generator.uniform(-half, half) * 0.8, triangles))
+    starts = np.cumsum([0] + [len(points) for points, _ in meshes])
+    rows = [triangles + start for (_, triangles), start in zip(meshes, starts, strict=False)]
+    return np.concatenate([points for points, _ in meshes]).astype(np.float32), np.concatenate(rows).astype(np.int32)
 
 
 def camera_rays(count: int) -> tuple[Array, Array]:
@@ -168,6 +193,11 @@ def embree_tracer(points: Array, triangles: Array) -> Tracer:
     return Tracer("embree", seconds, prepare)
 
 
+def hand_tracer(device: spy.Device, points: Array, triangles: Array) -> Tracer:
+    scene = rays.Scene(device, rays.Mesh(points, triangles))
+    return Tracer("CUDA by hand", 0.0, rays_cuda.make(device, scene))
+
+
 def warp_tracer(points: Array, triangles: Array) -> Tracer:
     kernels = importlib.import_module("rays_warp")
     return Tracer("warp", *kernels.make(points, triangles))
@@ -177,6 +207,8 @@ def tracers(device: spy.Device, points: Array, triangles: Array) -> list[Tracer]
     found = [our_tracer(device, points, triangles)]
     if device.has_feature(spy.Feature.ray_query):
         found += [query_tracer(device, points, triangles), our_tracer(device, points, triangles, hardware=True)]
+    if device.type is spy.DeviceType.cuda:
+        found.append(hand_tracer(device, points, triangles))
     others = {spy.DeviceType.cpu: ("embreex", embree_tracer), spy.DeviceType.cuda: ("warp", warp_tracer)}
     name, make = others.get(device.type, ("", None))
     try:
@@ -184,11 +216,11 @@ def tracers(device: spy.Device, points: Array, triangles: Array) -> list[Tracer]
             importlib.import_module(name)
             found.append(make(points, triangles))
     except ImportError:
-        print(f"{name} is not installed: nothing to compare with")
+        print(f"{name} is not installed: not compared")
     return found
 
 
-def measure(steps: list[Callable[[], Any]], seconds: float) -> list[list[float]]:
+def measure(steps: list[Callable[[], Any]], seconds: float, clock: Callable[[], float]) -> list[list[float]]:
     """The times of each, of calls in turn."""
     times: list[list[float]] = [[] for _ in steps]
     for step in steps:
@@ -196,10 +228,14 @@ def measure(steps: list[Callable[[], Any]], seconds: float) -> list[list[float]]
     begin = time.perf_counter()
     while time.perf_counter() - begin < seconds * len(steps) or len(times[0]) < 3:
         for step, own in zip(steps, times, strict=True):
-            start = time.perf_counter()
+            start = clock()
             step()
-            own.append(time.perf_counter() - start)
+            own.append(clock() - start)
     return times
+
+
+def clock_of(device: spy.Device) -> Callable[[], float]:
+    return time.process_time if device.type is spy.DeviceType.cpu else time.perf_counter
 
 
 def report(device: spy.Device, name: str, mesh: tuple[Array, Array], count: int, seconds: float) -> dict[str, Any]:
@@ -207,6 +243,7 @@ def report(device: spy.Device, name: str, mesh: tuple[Array, Array], count: int,
     found = tracers(device, *mesh)
     builds = "  ".join(f"{t.name} {1e3 * t.build_seconds:.1f} ms" for t in found)
     print(f"{name}: {len(mesh[1])} triangles; build: {builds}")
+    clock = clock_of(device)
     kept = {t.name: {"build, ms": round(1e3 * t.build_seconds, 1)} for t in found}
     for kind, (origins, directions), any_hit in (
         ("camera", camera_rays(count), False),
@@ -214,16 +251,16 @@ def report(device: spy.Device, name: str, mesh: tuple[Array, Array], count: int,
         ("shadow", random_rays(count), True),
     ):
         prepared = [tracer.prepare(origins, directions, any_hit) for tracer in found]
-        times = measure([run for run, _ in prepared], seconds)
+        times = measure([run for run, _ in prepared], seconds, clock)
         results = [result() for _, result in prepared]
         speeds = {t.name: len(origins) / statistics.median(s) / 1e6 for t, s in zip(found, times, strict=True)}
         for package, speed in speeds.items():
             kept[package][kind] = round(speed, 2)
         rates = "  ".join(f"{package} {speed:8.2f}" for package, speed in speeds.items())
-        line = f"  {kind}: million rays/s: {rates}"
-        if len(found) > 1:
-            line += f"  ratio {min(times[1]) / min(times[0]):.2f}  other results {np.count_nonzero(results[0] != results[1])}"
-        print(f"{line}  hits {np.mean(results[0] > (0 if any_hit else -1)):.2f}")
+        print(f"  {kind}: million rays/s: {rates}  hits {np.mean(results[0] > (0 if any_hit else -1)):.2f}")
+        for tracer, own, result in zip(found[1:], times[1:], results[1:], strict=True):
+            ratio = kept["slangpy"][f"{kind}, beside {tracer.name}"] = round(min(own) / min(times[0]), 2)
+            print(f"    beside {tracer.name}: {ratio:.2f}; other results: {np.count_nonzero(results[0] != result)}", flush=True)
     return kept
 
 
@@ -246,9 +283,9 @@ def main() -> None:
     print(f"{device.info.adapter_name}, {device.type.name}")
     run: dict[str, Any] = {
         "device": options.device, "machine": options.keep, "adapter": device.info.adapter_name, "triangles": options.triangles,
-        "rays": options.rays, "meshes": {},
+        "rays": options.rays, "seconds": clock_of(device).__name__, "meshes": {},
     }  # fmt: skip
-    for name, make in (("sphere", bumpy_sphere), ("soup", soup)):
+    for name, make in (("sphere", bumpy_sphere), ("soup", soup), ("room", room)):
         run["meshes"][name] = report(device, name, make(options.triangles), options.rays, options.seconds)
     if options.keep:
         keep(run)

@@ -14,6 +14,7 @@ from .hierarchy import Given, Kind
 from .shapes import Instance
 
 _FLAGS = _native.AccelerationStructureBuildFlags.prefer_fast_trace
+_UPDATABLE = _native.AccelerationStructureBuildFlags.prefer_fast_trace | _native.AccelerationStructureBuildFlags.allow_update
 _OPAQUE = _native.AccelerationStructureGeometryFlags.opaque
 _BITS = 0xFF
 """Of a driver's masks."""
@@ -33,17 +34,19 @@ def check(device: Device, instances: Sequence[Instance]) -> None:
             )
 
 
-def build_shape(device: Device, given: Given) -> _native.AccelerationStructure:
-    """A structure over primitives, in their order."""
+def build_shape(
+    device: Device, given: Given, updatable: bool, old: _native.AccelerationStructure | None = None
+) -> _native.AccelerationStructure:
+    """A structure over primitives, in their order. old: that of the same primitives elsewhere, which is updated."""
     if given.kind is Kind.triangles:
-        return build(device, _native.AccelerationStructureBuildInputTriangles(_triangles(device, given)))
+        return build(device, _native.AccelerationStructureBuildInputTriangles(_triangles(device, given)), updatable, old)
     data = given.points.to_numpy().astype(np.float64)
     boxes = data.reshape(-1, 2, 3) if given.kind is Kind.boxes else data[:, None, :3] + data[:, None, 3:] * [[-1], [1]]
     pad = 2e-6 * np.abs(boxes).max()  # rays meet primitives with rounding errors
     boxes = boxes + [[-pad], [pad]]
     buffer = device.create_buffer(data=np.ascontiguousarray(boxes, np.float32), usage=_usage())
     desc = {"aabb_buffers": [buffer], "aabb_stride": 24, "primitive_count": given.count, "flags": _OPAQUE}
-    return build(device, _native.AccelerationStructureBuildInputProceduralPrimitives(desc))
+    return build(device, _native.AccelerationStructureBuildInputProceduralPrimitives(desc), updatable, old)
 
 
 def build_top(
@@ -51,8 +54,9 @@ def build_top(
     shapes: Sequence[_native.AccelerationStructure],
     instances: Sequence[Instance],
     matrices: Sequence[np.ndarray[Any, Any]],
+    old: _native.AccelerationStructure | None = None,
 ) -> _native.AccelerationStructure:
-    """The structure over instances; shapes: that of each."""
+    """The structure over instances; shapes: that of each. old: that of the same instances elsewhere, which is updated."""
     listed = device.create_acceleration_structure_instance_list(len(instances))
     listed.write(0, [
         {
@@ -61,7 +65,7 @@ def build_top(
         }
         for shape, instance, matrix in zip(shapes, instances, matrices, strict=True)
     ])  # fmt: skip
-    return build(device, listed.build_input_instances())
+    return build(device, listed.build_input_instances(), updatable=True, old=old)
 
 
 def _triangles(device: Device, given: Given) -> dict[str, Any]:
@@ -86,13 +90,19 @@ def _packed(device: Device, tensor: Tensor) -> _native.Buffer:
     return copy.storage
 
 
-def build(device: Device, geometry: Any) -> _native.AccelerationStructure:
-    """A structure over one build input; its build is submitted."""
-    desc = _native.AccelerationStructureBuildDesc({"inputs": [geometry], "flags": _FLAGS})
+def build(
+    device: Device, geometry: Any, updatable: bool = False, old: _native.AccelerationStructure | None = None
+) -> _native.AccelerationStructure:
+    """A structure over one build input, or `old` updated to it; the work is submitted."""
+    mode = _native.AccelerationStructureBuildMode.update if old else _native.AccelerationStructureBuildMode.build
+    desc = _native.AccelerationStructureBuildDesc(
+        {"inputs": [geometry], "flags": _UPDATABLE if updatable else _FLAGS, "mode": mode}
+    )
     sizes = device.get_acceleration_structure_sizes(desc)
-    scratch = device.create_buffer(size=sizes.scratch_size, usage=_native.BufferUsage.unordered_access)
-    made = device.create_acceleration_structure(size=sizes.acceleration_structure_size)
+    size = sizes.update_scratch_size if old else sizes.scratch_size
+    scratch = device.create_buffer(size=size, usage=_native.BufferUsage.unordered_access)
+    made = old or device.create_acceleration_structure(size=sizes.acceleration_structure_size)
     encoder = device.create_command_encoder()
-    encoder.build_acceleration_structure(desc=desc, dst=made, src=None, scratch_buffer=scratch)
+    encoder.build_acceleration_structure(desc=desc, dst=made, src=old, scratch_buffer=scratch)
     device.submit_command_buffer(encoder.finish())
     return made

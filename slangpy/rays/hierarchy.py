@@ -259,13 +259,13 @@ def _raise_wrong(given: Given, primitive: int, how: int) -> None:
 
 
 def _sort(device: Device, build: Build, lowest: np.ndarray[Any, Any], highest: np.ndarray[Any, Any]) -> Build:
-    """By the 30 bits of the codes."""
+    """By the 31 bits of the codes."""
     extent = highest - lowest
     scale = 1024 / np.where(extent > 0, extent, 1)
     build = replace(build, sorting=replace(build.sorting, lowest=tuple(lowest.tolist()), scale=tuple(scale.tolist())))
     count = build.input.count
     _run(device, Step.find_key, count, build)
-    for shift in range(0, 30, 4):
+    for shift in range(0, 32, 4):
         build = replace(build, sorting=replace(build.sorting, shift=shift))
         _run(device, Step.count_digits, _chunks(count), build)
         _run(device, Step.sum_digit, 16, build)

@@ -67,7 +67,8 @@ class Scene:
         self._primitives = _new(device, total * hierarchy.PRIMITIVE_SIZE)
         self._data = {kind: _gather(device, self._parts, kind) for kind in _COLUMNS}
         self._triangles = _gather_triangles(device, given)
-        self._structures = [driver.build_shape(device, each) for each in given] if hardware else []
+        self._structures = [driver.build_shape(device, each, updatable) for each in given] if hardware else []
+        self._structure: Any = None
         self._build_top(write_parts=True)
 
     # --- what there is
@@ -137,7 +138,7 @@ class Scene:
         tree = hierarchy.refit(self._device, part.tree, tensor)
         parts = [replace(old, tree=tree) if old is part else old for old in self._parts]
         if self._hardware:
-            self._structures[shape] = driver.build_shape(self._device, tree.given)
+            driver.build_shape(self._device, tree.given, True, self._structures[shape])
         if sum(other.tree.given.kind is kind for other in parts) == 1:
             self._data[kind] = _seen(self._device, "Scene.refit: points", points, tensor)
         else:
@@ -194,7 +195,7 @@ class Scene:
     def _build_structure(self, matrices: list[np.ndarray[Any, Any]]) -> Any:
         by_shape = {id(part.shape): made for part, made in zip(self._parts, self._structures, strict=True)}
         shapes = [by_shape[id(instance.shape)] for instance in self._instances]
-        return driver.build_top(self._device, shapes, self._instances, matrices)
+        return driver.build_top(self._device, shapes, self._instances, matrices, self._structure)
 
     def _written(self, part: _Part) -> _Part:
         tree = hierarchy.write(

@@ -203,6 +203,10 @@ class NumberWidget(ValueWidget):
 class _Slider(NumberWidget):
     """min, max: what the slider reaches."""
 
+    def _speed(self) -> list[float]:
+        """What drags have besides."""
+        return []
+
     def __init__(
         self, parent: Widget | None = None, label: str = "", value: Any = None, callback: Callback | None = None,
         min: float = 0, max: float = 0, format: str | None = None, flags: SliderFlags = SliderFlags.none, **common: bool,
@@ -217,10 +221,10 @@ class _Slider(NumberWidget):
         bounds = self._scalar(self.min), self._scalar(self.max)
         flags = _slider_flags(imgui, self.flags)
         function = getattr(imgui, self._function)
-        self._take(function(self._shown_label(), self._raw(), *bounds, self.format, flags), calls)
+        self._take(function(self._shown_label(), self._raw(), *self._speed(), *bounds, self.format, flags), calls)
 
 
-class _Drag(NumberWidget):
+class _Drag(_Slider):
     """min, max: without effect where they are equal. speed: of the value, a pixel."""
 
     def __init__(
@@ -228,18 +232,11 @@ class _Drag(NumberWidget):
         speed: float = 1.0, min: float = 0, max: float = 0, format: str | None = None,
         flags: SliderFlags = SliderFlags.none, **common: bool,
     ) -> None:  # fmt: skip
-        super().__init__(parent, label, value, callback, **common)
+        super().__init__(parent, label, value, callback, min, max, format, flags, **common)
         self.speed = speed
-        self.min = min
-        self.max = max
-        self.flags = flags
-        self._set_format(format)
 
-    def _draw(self, imgui: Any, calls: Calls) -> None:
-        bounds = self._scalar(self.min), self._scalar(self.max)
-        flags = _slider_flags(imgui, self.flags)
-        function = getattr(imgui, self._function)
-        self._take(function(self._shown_label(), self._raw(), float(self.speed), *bounds, self.format, flags), calls)
+    def _speed(self) -> list[float]:
+        return [float(self.speed)]
 
 
 class _Input(NumberWidget):

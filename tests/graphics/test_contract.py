@@ -19,6 +19,22 @@ def bare(device: spy.Device, label: str = "p") -> spy.CompiledRenderPipeline:
     return device._create_render_pipeline(desc, layout, [b"", b""], label)
 
 
+@pytest.mark.one
+@pytest.mark.needs_kernels
+def test_shaders_that_draw_are_not_compiled_to_cpp() -> None:
+    """The null device says so before the compiler is asked, which would crash."""
+    device = spy.Device(type=spy.DeviceType.null)
+    module = device.load_module_from_source("drawn_by_nobody", """
+        [shader("vertex")] float4 vs(uint i: SV_VertexID): SV_Position { return float4(i, 0, 0, 1); }
+        [shader("fragment")] float4 fs(): SV_Target { return float4(1); }
+    """)  # fmt: skip
+    program = device.link_program([module], [module.entry_point("vs"), module.entry_point("fs")])
+    with pytest.raises(NotImplementedError, match=r"vs: a null device neither draws .* vertex shaders; use a Vulkan"):
+        device.create_render_pipeline(program=program, targets=[{"format": FORMAT}])
+    later = device.create_render_pipeline(program=program, targets=[{"format": FORMAT}], defer_target_compilation=True)
+    assert later.program is program
+
+
 @pytest.mark.null
 def test_null_records_complete_draws() -> None:
     device = spy.Device(type=spy.DeviceType.null)

@@ -154,6 +154,7 @@ def test_it_is_the_driver_that_answers(tracer: spy.Device) -> None:
 def test_scenes_that_change(tracer: spy.Device) -> None:
     origins, directions = rays_through(1500, seed=4)
     scenes = [a_scene(tracer, hardware) for hardware in (False, True)]
+    addresses = [structure.device_address for structure in [*scenes[1]._structures, scenes[1]._structure]]
     for change in range(3):
         for scene in scenes:
             if change:
@@ -161,6 +162,30 @@ def test_scenes_that_change(tracer: spy.Device) -> None:
             scene.refit(soup(200, 20 + change)[0])
         ours, theirs = (trace(scene, origins, directions) for scene in scenes)
         assert (ours["primitive"] >= 0).mean() > 0.3 and (ours != theirs).sum() <= 5
+    after = [structure.device_address for structure in [*scenes[1]._structures, scenes[1]._structure]]
+    assert after == addresses  # updated where they are, not built again
+
+
+def test_kernels_with_cursors_take_the_hierarchy(tracer: spy.Device) -> None:
+    """Which gives the same hits."""
+    module = spy.Module.load_from_source(tracer, "rays_by_cursors", """
+        import slangpy;
+        import slangpy.rays;
+        [shader("compute")] [numthreads(64, 1, 1)]
+        void main(uint3 t: SV_DispatchThreadID, uniform rays::Scene scene, StructuredBuffer<float3> rays, RWStructuredBuffer<int> found)
+        {
+            if (t.x < 500)
+                found[t.x] = scene.closest(rays[2 * t.x], rays[2 * t.x + 1]).primitive;
+        }
+    """)  # fmt: skip
+    origins, directions = rays_through(500, seed=7)
+    scene = a_scene(tracer, True)
+    expected = trace(a_scene(tracer, False), origins, directions)["primitive"]
+    kernel = tracer.create_compute_kernel(module.session.link_program([module.device_module], [module.device_module.entry_point("main")]))
+    given = tracer.create_buffer(data=np.stack([origins, directions], 1), struct_size=12, usage=spy.BufferUsage.shader_resource)
+    found = tracer.create_buffer(size=2000, struct_size=4, usage=spy.BufferUsage.shader_resource | spy.BufferUsage.unordered_access)
+    kernel.dispatch([500, 1, 1], scene=scene, rays=given, found=found)
+    assert (expected >= 0).mean() > 0.3 and (found.to_numpy().view(np.int32) == expected).all()
 
 
 def test_a_scene_that_is_dropped_while_a_call_runs(tracer: spy.Device) -> None:

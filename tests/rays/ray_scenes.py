@@ -47,6 +47,14 @@ def nested(count: int) -> tuple[Array, Array]:
     return points.reshape(-1, 3).astype(np.float32), np.arange(3 * count, dtype=np.int32).reshape(-1, 3)
 
 
+def open_room() -> tuple[Array, Array]:
+    """Four walls and a floor around many small triangles: a few are as large as all."""
+    points, triangles = soup(400, seed=8)
+    corners = np.array(list(np.ndindex(2, 2, 2))) * [4, 4, 3] - [2, 2, 1.5]
+    walls = [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4]]
+    return np.concatenate([corners.astype(np.float32), points]), np.concatenate([np.int32(walls), triangles + len(corners)])
+
+
 def moved(mesh: tuple[Array, Array], scale: float, offset: float) -> tuple[Array, Array]:
     return (mesh[0] * scale + offset).astype(np.float32), mesh[1]
 
@@ -62,6 +70,7 @@ MESHES = {
     "small and far away": lambda: moved(soup(100, seed=5), 1e-3, 7.0),
     "large": lambda: moved(soup(200, seed=6), 3e4, -1e5),
     "soup": lambda: soup(1000, seed=7),
+    "open room": open_room,
 }
 
 

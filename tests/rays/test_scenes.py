@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import ray_brute as brute
-from ray_scenes import grid, rays_at, soup
+from ray_scenes import grid, open_room, rays_at, soup
 from test_hits import check, trace
 
 import slangpy as spy
@@ -98,7 +98,7 @@ def test_shapes_together(device: spy.Device):
 
 
 def test_refit(device: spy.Device):
-    points, triangles = soup(400, seed=2)
+    points, triangles = open_room()
     scene = rays.Scene(device, rays.Mesh(points, triangles), updatable=True)
     for step in range(3):
         changed = points + np.float32(0.3 * step) * np.sin(7 * points[:, [1, 2, 0]])

@@ -1,5 +1,6 @@
 // Encoders, submission.
 #include "python/device/rays.h"
+#include "python/device/pass_markers.h"
 #include "python/integers.h"
 #include "core/python_names.h"
 
@@ -33,14 +34,6 @@ BufferRange range_from(nb::handle value, const char* what)
         return {uint_from(value.attr("offset"), what, ~0ull), uint_from(value.attr("size"), what, ~0ull)};
     const auto pair = uints_from<2>(value, what);
     return {pair[0], pair[1]};
-}
-
-std::array<float, 3> color_from(nb::handle value)
-{
-    if (value.is_none())
-        return {1.f, 1.f, 1.f};
-    const auto rgb = floats_from(value, "color", 3);
-    return {rgb[0], rgb[1], rgb[2]};
 }
 
 /// A kernel from what users bind: a native Kernel or anything with a `kernel` attribute (a ComputePipeline).
@@ -89,19 +82,14 @@ void dispatch_indirect(ComputePassEncoder& p, nb::handle where)
 
 void bind_pass(nb::module_& m)
 {
-    using Marker = command::DebugMarker::Kind;
-    nb::class_<ComputePassEncoder, Object>(m, "ComputePassEncoder", "Records dispatches; a context manager.")
-        .def("__repr__", [](nb::handle self) { return in_python::native_repr.get()(self); })
+    nb::class_<ComputePassEncoder, Object> cls(m, "ComputePassEncoder", "Records dispatches; a context manager.");
+    bind_pass_markers(cls);
+    cls.def("__repr__", [](nb::handle self) { return in_python::native_repr.get()(self); })
         .def(
             "bind_pipeline",
             [](ComputePassEncoder& p, nb::handle pipeline, nb::object root) {
-                ref<ShaderObject> object;
-                if (!root.is_none() && !nb::try_cast(root, object))
-                    fail(ErrorKind::type, "bind_pipeline 'root': expected a ShaderObject, got ", short_text(root));
-                object = p.bind_kernel(kernel_from(pipeline), object);
-                if (nb::object used = nb::getattr(pipeline, in_python::used_slots.name, nb::none()); !used.is_none())
-                    object->set_used_slots(nb::cast<std::vector<uint32_t>>(used));
-                return object;
+                const ref<ShaderObject> object = root_from(root);
+                return with_used_slots(p.bind_kernel(kernel_from(pipeline), object), pipeline);
             },
             nb::arg("pipeline"), nb::arg("root") = nb::none(),
             "Binds a pipeline with a fresh root object, or with the one given. Returns the root object.")
@@ -119,25 +107,6 @@ void bind_pass(nb::module_& m)
             nb::arg("group_count"), "Counts groups. ValueError beyond the device's limit; a zero does nothing.")
         .def("dispatch_compute_indirect", &dispatch_indirect, nb::arg("arguments"),
              "Group counts (three uint32) are read from the buffer when the command runs.")
-        .def("write_timestamp", &ComputePassEncoder::write_timestamp, nb::arg("query_pool"), nb::arg("index"),
-             "Writes the time, when the work before it is done, to a query of the pool.")
-        .def(
-            "push_debug_group",
-            [](ComputePassEncoder& p, std::string name, nb::object color) {
-                p.debug_marker(Marker::push, std::move(name), color_from(color));
-            },
-            nb::arg("name"), nb::arg("color") = nb::none(),
-            "Opens a group of commands that debuggers show by name. `color`: red, green, blue from 0 to 1.")
-        .def(
-            "pop_debug_group", [](ComputePassEncoder& p) { p.debug_marker(Marker::pop, "", {}); },
-            "Closes the group opened last.")
-        .def(
-            "insert_debug_marker",
-            [](ComputePassEncoder& p, std::string name, nb::object color) {
-                p.debug_marker(Marker::insert, std::move(name), color_from(color));
-            },
-            nb::arg("name"), nb::arg("color") = nb::none(),
-            "A mark that debuggers show by name. `color`: red, green, blue from 0 to 1.")
         .def("end", &ComputePassEncoder::end, "Ends the pass; the encoder records again.")
         .def("__enter__", [](nb::handle self) { return nb::borrow(self); })
         .def("__exit__", [](ComputePassEncoder& p, nb::args) { p.end(); });
@@ -246,7 +215,7 @@ void bind_encoder_rest(EncoderClass& cls)
         .def(
             "push_debug_group",
             [](E& e, std::string name, nb::object color) {
-                e.debug_marker(Marker::push, std::move(name), color_from(color));
+                e.debug_marker(Marker::push, std::move(name), marker_color(color));
             },
             nb::arg("name"), nb::arg("color") = nb::none(),
             "Opens a group of commands that debuggers show by name. `color`: red, green, blue from 0 to 1.")
@@ -255,7 +224,7 @@ void bind_encoder_rest(EncoderClass& cls)
         .def(
             "insert_debug_marker",
             [](E& e, std::string name, nb::object color) {
-                e.debug_marker(Marker::insert, std::move(name), color_from(color));
+                e.debug_marker(Marker::insert, std::move(name), marker_color(color));
             },
             nb::arg("name"), nb::arg("color") = nb::none(),
             "A mark that debuggers show by name. `color`: red, green, blue from 0 to 1.")

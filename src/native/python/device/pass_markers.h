@@ -1,7 +1,8 @@
 #pragma once
-// What encoders of all passes have in common.
+// What encoders of passes have in common.
 #include "python/device/bindings.h"
 #include "python/integers.h"
+#include "core/python_names.h"
 
 #include <array>
 
@@ -13,6 +14,38 @@ inline std::array<float, 3> marker_color(nb::handle value)
         return {1.f, 1.f, 1.f};
     const auto rgb = floats_from(value, "color", 3);
     return {rgb[0], rgb[1], rgb[2]};
+}
+
+/// A native pipeline from what users bind: anything with a `compiled_pipeline` (a RenderPipeline). kind, maker: for
+/// messages.
+template <class Pipeline>
+ref<Pipeline> pipeline_from(nb::handle pipeline, const char* kind, const char* maker)
+{
+    nb::object value = nb::borrow(pipeline);
+    if (!nb::isinstance<Pipeline>(value) && nb::hasattr(value.type(), in_python::compiled_pipeline.name))
+        value = value.attr(in_python::compiled_pipeline.name); // may compile now, and fail
+    ref<Pipeline> native;
+    if (value.is_none() || !nb::try_cast(value, native) || !native)
+        fail(ErrorKind::type, "bind_pipeline: expected a ", kind, " (", maker, " makes one), got ",
+             short_text(pipeline), " (", class_name(pipeline), ")");
+    return native;
+}
+
+/// The root object given, or null for a fresh one.
+inline ref<ShaderObject> root_from(nb::handle root)
+{
+    ref<ShaderObject> object;
+    if (!root.is_none() && !nb::try_cast(root, object))
+        fail(ErrorKind::type, "bind_pipeline 'root': expected a ShaderObject, got ", short_text(root));
+    return object;
+}
+
+/// Tells the root object which resources the pipeline's code uses, where that is known.
+inline ref<ShaderObject> with_used_slots(ref<ShaderObject> root, nb::handle pipeline)
+{
+    if (nb::object used = nb::getattr(pipeline, in_python::used_slots.name, nb::none()); !used.is_none())
+        root->set_used_slots(nb::cast<std::vector<uint32_t>>(used));
+    return root;
 }
 
 /// Timestamps, debug groups and markers.

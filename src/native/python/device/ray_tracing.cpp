@@ -11,33 +11,17 @@ namespace {
 
 using RayPassClass = nb::class_<RayTracingPassEncoder, Object>;
 
-ref<RayTracingPipeline> ray_pipeline_from(nb::handle pipeline)
-{
-    nb::object value = nb::borrow(pipeline);
-    if (!nb::isinstance<RayTracingPipeline>(value) && nb::hasattr(value.type(), in_python::compiled_pipeline.name))
-        value = value.attr(in_python::compiled_pipeline.name); // may compile now, and fail
-    ref<RayTracingPipeline> native;
-    if (value.is_none() || !nb::try_cast(value, native) || !native)
-        fail(ErrorKind::type,
-             "bind_pipeline: expected a RayTracingPipeline (create_ray_tracing_pipeline makes one), got ",
-             short_text(pipeline), " (", class_name(pipeline), ")");
-    return native;
-}
-
 ref<ShaderObject> bind_rays(RayTracingPassEncoder& pass, nb::handle pipeline, nb::handle table, nb::object root)
 {
-    ref<ShaderObject> object;
-    if (!root.is_none() && !nb::try_cast(root, object))
-        fail(ErrorKind::type, "bind_pipeline 'root': expected a ShaderObject, got ", short_text(root));
+    const ref<ShaderObject> object = root_from(root);
     ref<ShaderTable> shaders;
     if (!nb::try_cast(table, shaders) || !shaders)
         fail(ErrorKind::type,
              "bind_pipeline 'shader_table': expected a ShaderTable (create_shader_table makes one), got ",
              short_text(table), " (", class_name(table), ")");
-    object = pass.bind_pipeline(ray_pipeline_from(pipeline), std::move(shaders), object);
-    if (nb::object used = nb::getattr(pipeline, in_python::used_slots.name, nb::none()); !used.is_none())
-        object->set_used_slots(nb::cast<std::vector<uint32_t>>(used));
-    return object;
+    ref<RayTracingPipeline> native = pipeline_from<RayTracingPipeline>(pipeline, "RayTracingPipeline",
+                                                                       "create_ray_tracing_pipeline");
+    return with_used_slots(pass.bind_pipeline(std::move(native), std::move(shaders), object), pipeline);
 }
 
 ref<RayTracingPipeline> make_pipeline(Device& device, const PyRayPipelineDesc& desc, ref<ProgramLayout> layout,

@@ -13,28 +13,11 @@ namespace {
 
 using PassClass = nb::class_<RenderPassEncoder, Object>;
 
-/// A native pipeline from what users bind: anything with a `compiled_pipeline` (a RenderPipeline).
-ref<RenderPipeline> render_pipeline_from(nb::handle pipeline)
-{
-    nb::object value = nb::borrow(pipeline);
-    if (!nb::isinstance<RenderPipeline>(value) && nb::hasattr(value.type(), in_python::compiled_pipeline.name))
-        value = value.attr(in_python::compiled_pipeline.name); // may compile now, and fail
-    ref<RenderPipeline> native;
-    if (value.is_none() || !nb::try_cast(value, native) || !native)
-        fail(ErrorKind::type, "bind_pipeline: expected a RenderPipeline (create_render_pipeline makes one), got ",
-             short_text(pipeline), " (", class_name(pipeline), ")");
-    return native;
-}
-
 ref<ShaderObject> bind_render_pipeline_to(RenderPassEncoder& pass, nb::handle pipeline, nb::object root)
 {
-    ref<ShaderObject> object;
-    if (!root.is_none() && !nb::try_cast(root, object))
-        fail(ErrorKind::type, "bind_pipeline 'root': expected a ShaderObject, got ", short_text(root));
-    object = pass.bind_pipeline(render_pipeline_from(pipeline), object);
-    if (nb::object used = nb::getattr(pipeline, in_python::used_slots.name, nb::none()); !used.is_none())
-        object->set_used_slots(nb::cast<std::vector<uint32_t>>(used));
-    return object;
+    const ref<ShaderObject> object = root_from(root);
+    ref<RenderPipeline> native = pipeline_from<RenderPipeline>(pipeline, "RenderPipeline", "create_render_pipeline");
+    return with_used_slots(pass.bind_pipeline(std::move(native), object), pipeline);
 }
 
 DrawArguments arguments_of(nb::args args, nb::kwargs kwargs, const char* call)
