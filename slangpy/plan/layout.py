@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Set
 from dataclasses import fields, replace
 from typing import Any
 
@@ -93,7 +94,7 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         ),
         can_spread=can_spread(request, planned),
         has_loops=request.on_cpu and plan.may_loop,
-        notes=Notes(warnings_of(request, planned), _read_globals(request, planned, layout)),
+        notes=_notes(request, planned, layout),
         is_forward_mode=request.options.fwds,
     )
 
@@ -101,27 +102,63 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
 _VALUES = ("scalar", "vector", "matrix", "array", "enum", "struct")
 
 
-def _read_globals(request: Request, planned: Planned, layout: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What `set` can give values to, as far as the function names it."""
+def _notes(request: Request, planned: Planned, layout: Any) -> Notes:
     declared = [(field["name"], field["type"]) for field in (layout.globals.fields if layout.globals else ())]
     if not declared:
-        return ()
+        return Notes(warnings_of(request, planned))
     words = reached_words(request.module, planned.resolved.call_name.rpartition(".")[2].partition("<")[0])
-    found = []
+    is_hlsl = request.module.device.compile_target.format == "hlsl"
+    tensors = [place for name, type_ in declared for place in _tensors(name, type_, words, is_hlsl)]
+    return Notes(warnings_of(request, planned), tuple(_read_globals(declared, words)), tuple(tensors))
+
+
+def _read_globals(
+    declared: list[tuple[str, Any]], words: Set[str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What `set` can give values to, as far as the function names it."""
     for name, type_ in declared:
-        is_block = type_.kind.name in ("parameter_block", "constant_buffer")
-        inner = type_.element if is_block else type_
+        inner = _contents(type_)
         fields_ = tuple(f["name"] for f in inner.fields if _has_values(f["type"]))
-        told_by_fields = inner.full_name.startswith("SLANG_ParameterGroup")  # cbuffer old { float c; }
-        if (_has_values(inner) or fields_) and (set(fields_) & words if told_by_fields else name in words):
-            found.append((name, fields_))
-    return tuple(found)
+        named = set(fields_) & words if _told_by_fields(inner) else name in words
+        if (_has_values(inner) or fields_) and named:
+            yield name, fields_
+
+
+def _contents(type_: Any) -> Any:
+    return type_.element if type_.kind.name in ("parameter_block", "constant_buffer") else type_
+
+
+def _told_by_fields(inner: Any) -> bool:
+    return inner.full_name.startswith("SLANG_ParameterGroup")  # cbuffer old { float c; }
+
+
+def _is_tensor(type_: Any) -> bool:
+    names = {field["name"] for field in type_.fields}
+    return {"_data", "_shape"} <= names or "_primal" in names
+
+
+def _tensors(name: str | int, type_: Any, words: Set[str], is_hlsl: bool) -> Iterator[tuple[str | int, ...]]:
+    """Where the addresses of tensors lie in a global, or in a field or element of it, that the function names."""
+    inner = _contents(type_)
+    if isinstance(name, str) and name not in words and not _told_by_fields(inner):
+        return
+    fields_ = {field["name"]: field["type"] for field in inner.fields}
+    if {"_data", "_shape"} <= set(fields_):
+        yield (name, "_data", "_ptr", "_address") if is_hlsl else (name, "_data", "_ptr")
+    elif "_primal" in fields_:
+        yield from ((name, *rest) for rest in _tensors("_primal", fields_["_primal"], {"_primal"}, is_hlsl))
+    elif inner.kind.name == "array":
+        for i in range(inner.element_count):
+            yield from ((name, *rest) for rest in _tensors(i, inner.element, words, is_hlsl))
+    else:
+        for field, of in fields_.items():
+            yield from ((name, *rest) for rest in _tensors(field, of, words, is_hlsl))
 
 
 def _has_values(type_: Any) -> bool:
-    """Whether a type of a global holds anything but textures, buffers and the like."""
+    """Whether a type of a global holds anything but textures, buffers, tensors and the like."""
     if type_.kind.name == "struct":
-        return any(_has_values(field["type"]) for field in type_.fields)
+        return not _is_tensor(type_) and any(_has_values(field["type"]) for field in type_.fields)
     return type_.kind.name in _VALUES and (type_.kind.name != "array" or _has_values(type_.element))
 
 
