@@ -11,6 +11,7 @@ import numpy as np
 
 from ..base.scalars import SCALARS, SIZES
 from ..compiler.modules.facts import reached_words
+from ..compiler.text.tensors_used import is_tensor, named_parts, tensor_places
 from ..reflection.dtypes import numpy_scalar, structured_dtype
 from .bind.base import enum_storage, fixed_size
 from .derive.gradients import NONE, carriers, lost_gradients
@@ -107,8 +108,9 @@ def _notes(request: Request, planned: Planned, layout: Any) -> Notes:
     if not declared:
         return Notes(warnings_of(request, planned))
     words = reached_words(request.module, planned.resolved.call_name.rpartition(".")[2].partition("<")[0])
-    is_hlsl = request.module.device.compile_target.format == "hlsl"
-    tensors = [place for name, type_ in declared for place in _tensors(name, type_, words, is_hlsl)]
+    places = tensor_places(declared, request.module.device.compile_target.format)
+    groups = {name for name, type_ in declared if _told_by_fields(_contents(type_))}
+    tensors = [place for place in places if {*named_parts(place)} - groups <= words]
     return Notes(warnings_of(request, planned), tuple(_read_globals(declared, words)), tuple(tensors))
 
 
@@ -132,33 +134,10 @@ def _told_by_fields(inner: Any) -> bool:
     return inner.full_name.startswith("SLANG_ParameterGroup")  # cbuffer old { float c; }
 
 
-def _is_tensor(type_: Any) -> bool:
-    names = {field["name"] for field in type_.fields}
-    return {"_data", "_shape"} <= names or "_primal" in names
-
-
-def _tensors(name: str | int, type_: Any, words: Set[str], is_hlsl: bool) -> Iterator[tuple[str | int, ...]]:
-    """Where the addresses of tensors lie in a global, or in a field or element of it, that the function names."""
-    inner = _contents(type_)
-    if isinstance(name, str) and name not in words and not _told_by_fields(inner):
-        return
-    fields_ = {field["name"]: field["type"] for field in inner.fields}
-    if {"_data", "_shape"} <= set(fields_):
-        yield (name, "_data", "_ptr", "_address") if is_hlsl else (name, "_data", "_ptr")
-    elif "_primal" in fields_:
-        yield from ((name, *rest) for rest in _tensors("_primal", fields_["_primal"], {"_primal"}, is_hlsl))
-    elif inner.kind.name == "array":
-        for i in range(inner.element_count):
-            yield from ((name, *rest) for rest in _tensors(i, inner.element, words, is_hlsl))
-    else:
-        for field, of in fields_.items():
-            yield from ((name, *rest) for rest in _tensors(field, of, words, is_hlsl))
-
-
 def _has_values(type_: Any) -> bool:
     """Whether a type of a global holds anything but textures, buffers, tensors and the like."""
     if type_.kind.name == "struct":
-        return not _is_tensor(type_) and any(_has_values(field["type"]) for field in type_.fields)
+        return not is_tensor(type_) and any(_has_values(field["type"]) for field in type_.fields)
     return type_.kind.name in _VALUES and (type_.kind.name != "array" or _has_values(type_.element))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import _native
+from ..compiler.text.tensors_used import Place, is_unset, path_of
 from ..tensor import Tensor
 from .snapshots import frozen, has_this
 from .torch_side import torch_side
@@ -115,7 +116,7 @@ def write_globals(node: Any, view: Any) -> Any:
     cursor = _native.ShaderCursor(root)
     apply_globals(node, cursor, layout)
     for place in view.spec.notes.tensors if node.module.device.info.type.name != "null" else ():
-        if _at(cursor, place)._is_zero():
+        if is_unset(cursor, place):
             raise_unset_tensor(node.label, layout, place)
     unset = root._first_unbound(view.kernels.used_globals)
     if unset >= 0:
@@ -123,16 +124,9 @@ def write_globals(node: Any, view: Any) -> Any:
     return root
 
 
-def _at(cursor: Any, place: tuple[str | int, ...]) -> Any:
-    for part in place:
-        cursor = cursor[part]
-    return cursor
-
-
-def raise_unset_tensor(label: str, layout: Any, place: tuple[str | int, ...]) -> None:
+def raise_unset_tensor(label: str, layout: Any, place: Place) -> None:
     """RuntimeError for a tensor in a global that a function names and nobody set: its address would be null."""
-    parts = [part for part in place if part not in ("_primal", "_data", "_ptr", "_address")]
-    _raise_unset(label, layout, "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in parts)[1:])
+    _raise_unset(label, layout, path_of(place))
 
 
 def raise_unset(label: str, layout: Any, slot: int) -> None:
