@@ -19,8 +19,10 @@ _INSIDE = ("_primal", "_data", "_ptr", "_address")
 
 def is_tensor(type_: Any) -> bool:
     """Whether a layout is of one of the tensor types of our Slang library."""
-    names = {field["name"] for field in type_.fields}
-    return {"_data", "_shape"} <= names or "_primal" in names
+    fields = {field["name"]: field["type"] for field in type_.fields}
+    if "_primal" in fields:
+        return is_tensor(fields["_primal"])
+    return "_shape" in fields and "_data" in fields and any(f["name"] == "_ptr" for f in fields["_data"].fields)
 
 
 def tensor_places(fields: list[tuple[str, Any]], format: str) -> Iterator[Place]:

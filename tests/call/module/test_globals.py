@@ -27,6 +27,8 @@ StructuredBuffer<float> data; RWStructuredBuffer<float> sink; ByteAddressBuffer 
 uniform Tensor<float, 2> field; uniform RWTensor<float, 1> target;
 struct Parts { Tensor<float, 1> first; int count; }
 ParameterBlock<Parts> parts; uniform Parts loose; uniform DiffTensor<float, 1> slope; uniform Tensor<float, 1> both[2];
+struct Own { StructuredBuffer<float> _data; int _shape; };
+uniform Own own;
 
 double numbers() { return whole + 10 * double(positive) + 100 * number + 1000 * short_number + double(big) + precise + (flag ? 0.5 : 0); }
 int mode_value() { return int(mode); }
@@ -53,6 +55,7 @@ float of_loose(int i) { return loose.first[i]; }
 int count_of_loose() { return loose.count; }
 float of_slope(int i) { return slope[i]; }
 float of_both(int i, int k) { return both[i][k]; }
+int of_own() { return own._shape; }
 float untouched(float x) { return x + number; }
 """
 TEXTURES = """
@@ -208,6 +211,7 @@ def test_tensors_in_blocks_and_arrays(module: Any, device: Any) -> None:
         module.of_both.write(lambda cursor: cursor["both"][0].write(data))(0, 1)
     assert module.of_both.set(both=[data, data[1:]])(1, 1) == 2
     assert module.of_slope.set(slope=data)(2) == 2
+    assert module.of_own.set(own={"_shape": 3})() == 3  # a struct of the user's
 
 
 def test_a_recorded_call_needs_them_too(module: Any, device: Any) -> None:
