@@ -19,6 +19,7 @@ from .progress import compiling, why_slow
 from .reports import report_step
 from .text.globals_used import all_used_slots
 from .text.literals import remember
+from .text.tensors_used import Place, is_unset, path_of, used_tensors
 
 __all__ = [
     "ComputeKernel",
@@ -133,6 +134,7 @@ class ComputePipeline:
         self._layout: Any = None
         self._generation: Any = None
         self._used_slots: tuple[int, ...] | None = None
+        self._used_tensors: tuple[tuple[Place, ...], tuple[Place, ...]] = ((), ())
         follow(device, program.session)
         if not defer_target_compilation:
             self.compiled()
@@ -197,7 +199,26 @@ class ComputePipeline:
         if self._kernel is None:
             self._kernel, code = compile_kernel(self._device, self._program, 0, self._layout, self._label)
             self._used_slots = all_used_slots(code, self._device.compile_target.format, self._layout)
+            self._used_tensors = used_tensors(code, self._device.compile_target.format, self._layout)
         return self._kernel
+
+    @property
+    def uses_tensors(self) -> bool:
+        """Whether the compiled kernel uses tensors of globals or parameters."""
+        return self._used_tensors != ((), ())
+
+    def check_tensors(self, cursor: Any) -> None:
+        """RuntimeError naming the first tensor at a null address that the compiled kernel uses; `cursor` stands on the
+        root object."""
+        if self._device.info.type.name == "null":
+            return
+        of_globals, of_parameters = self._used_tensors
+        unset = [place for place in of_globals if is_unset(cursor, place)]
+        if of_parameters:
+            parameters = cursor.find_entry_point(0)
+            unset += [place for place in of_parameters if is_unset(parameters, place)]
+        if unset:
+            raise RuntimeError(f"parameter '{path_of(unset[0])}' of '{self._label}' was never set: assign a tensor")
 
     def __repr__(self) -> str:
         return f"ComputePipeline(\n  label = {self._label!r},\n  thread_group_size = {self.thread_group_size}\n)"
@@ -277,6 +298,8 @@ class ComputeKernel:
         root = _native.ShaderObject(self._device, self._pipeline.layout)
         if arguments or variables:
             self._write(_native.ShaderCursor(root), variables, arguments)
+        if self._pipeline.uses_tensors:
+            self._pipeline.check_tensors(_native.ShaderCursor(root))
         if self._validate and not root._is_bound():
             used = self._pipeline.used_slots
             if used is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Set
 from dataclasses import fields, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from ..base.scalars import SCALARS, SIZES
 from ..compiler.modules.facts import reached_words
+from ..compiler.text.tensors_used import is_tensor, named_parts, tensor_places
 from ..reflection.dtypes import numpy_scalar, structured_dtype
 from .bind.base import enum_storage, fixed_size
 from .derive.gradients import NONE, carriers, lost_gradients
@@ -93,7 +95,7 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
         ),
         can_spread=can_spread(request, planned),
         has_loops=request.on_cpu and plan.may_loop,
-        notes=Notes(warnings_of(request, planned), _read_globals(request, planned, layout)),
+        notes=_notes(request, planned, layout),
         is_forward_mode=request.options.fwds,
     )
 
@@ -101,27 +103,41 @@ def specification(request: Request, planned: Planned, layout: Any, find_layout: 
 _VALUES = ("scalar", "vector", "matrix", "array", "enum", "struct")
 
 
-def _read_globals(request: Request, planned: Planned, layout: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """What `set` can give values to, as far as the function names it."""
+def _notes(request: Request, planned: Planned, layout: Any) -> Notes:
     declared = [(field["name"], field["type"]) for field in (layout.globals.fields if layout.globals else ())]
     if not declared:
-        return ()
+        return Notes(warnings_of(request, planned))
     words = reached_words(request.module, planned.resolved.call_name.rpartition(".")[2].partition("<")[0])
-    found = []
+    places = tensor_places(declared, request.module.device.compile_target.format)
+    groups = {name for name, type_ in declared if _told_by_fields(_contents(type_))}
+    tensors = [place for place in places if {*named_parts(place)} - groups <= words]
+    return Notes(warnings_of(request, planned), tuple(_read_globals(declared, words)), tuple(tensors))
+
+
+def _read_globals(
+    declared: list[tuple[str, Any]], words: Set[str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """What `set` can give values to, as far as the function names it."""
     for name, type_ in declared:
-        is_block = type_.kind.name in ("parameter_block", "constant_buffer")
-        inner = type_.element if is_block else type_
+        inner = _contents(type_)
         fields_ = tuple(f["name"] for f in inner.fields if _has_values(f["type"]))
-        told_by_fields = inner.full_name.startswith("SLANG_ParameterGroup")  # cbuffer old { float c; }
-        if (_has_values(inner) or fields_) and (set(fields_) & words if told_by_fields else name in words):
-            found.append((name, fields_))
-    return tuple(found)
+        named = set(fields_) & words if _told_by_fields(inner) else name in words
+        if (_has_values(inner) or fields_) and named:
+            yield name, fields_
+
+
+def _contents(type_: Any) -> Any:
+    return type_.element if type_.kind.name in ("parameter_block", "constant_buffer") else type_
+
+
+def _told_by_fields(inner: Any) -> bool:
+    return inner.full_name.startswith("SLANG_ParameterGroup")  # cbuffer old { float c; }
 
 
 def _has_values(type_: Any) -> bool:
-    """Whether a type of a global holds anything but textures, buffers and the like."""
+    """Whether a type of a global holds anything but textures, buffers, tensors and the like."""
     if type_.kind.name == "struct":
-        return any(_has_values(field["type"]) for field in type_.fields)
+        return not is_tensor(type_) and any(_has_values(field["type"]) for field in type_.fields)
     return type_.kind.name in _VALUES and (type_.kind.name != "array" or _has_values(type_.element))
 
 

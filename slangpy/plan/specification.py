@@ -206,6 +206,8 @@ class Notes:
     warnings: tuple[str, ...] = ()
     globals: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """The globals with values that the function reads, and the fields of those that are structs."""
+    tensors: tuple[tuple[str | int, ...], ...] = ()
+    """Where cursors find the addresses of the tensors that the function names in globals."""
 
 
 @dataclass(frozen=True)

@@ -284,6 +284,9 @@ class SlangProgramLayout:
         self.epoch = 0
         """How often the code that the names stand for was replaced."""
 
+    def __repr__(self) -> str:
+        return f"SlangProgramLayout(is_valid={self.is_valid}, generation={self.generation})"
+
     def reset(self) -> None:
         """Forgets all types: the code is being replaced."""
         self.epoch += 1

@@ -10,7 +10,7 @@ from ..plan.kernels import Variant
 from ..plan.textures import make_texture
 from ..tensor import Tensor
 from .custom import CustomLeaves
-from .globals import raise_unset
+from .globals import raise_unset, raise_unset_tensor
 from .kept_memory import keep, keep_written, memory_of
 from .results import dual_result
 from .torch_side import torch_side
@@ -36,7 +36,12 @@ class Callbacks:
             self._give(key, variant)
 
     def _give(self, key: int, variant: Variant) -> None:
-        self.native.add_variant(key, variant.built.kernel, *variant.items, bool(variant.built.used_globals))
+        needs_globals = bool(variant.built.used_globals or self._unset_tensors())
+        self.native.add_variant(key, variant.built.kernel, *variant.items, needs_globals)
+
+    def _unset_tensors(self) -> Any:
+        """Tensors in globals, which nothing has set where a node has no `set` or `write`."""
+        return () if self.plan.module.device.info.type.name == "null" else self.plan.spec.notes.tensors
 
     def build_variant(self, key: int) -> None:
         """Called when a launch needs a kernel that is not there yet."""
@@ -142,7 +147,10 @@ class Callbacks:
 
     def fail_unset(self) -> None:
         """Called when a kernel that needs global resources has no `set` or `write`."""
-        raise_unset(self.label, self.plan.kernels.first.layout, self.plan.kernels.used_globals[0])
+        layout = self.plan.kernels.first.layout
+        for place in self._unset_tensors():
+            raise_unset_tensor(self.label, layout, place)
+        raise_unset(self.label, layout, self.plan.kernels.used_globals[0])
 
 
 __all__ = ["Callbacks"]

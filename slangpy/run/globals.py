@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import _native
+from ..compiler.text.tensors_used import Place, is_unset, path_of
 from ..tensor import Tensor
 from .snapshots import frozen, has_this
 from .torch_side import torch_side
@@ -112,16 +113,28 @@ def write_globals(node: Any, view: Any) -> Any:
     """A ShaderObject over the kernel's program with every `set` and `write` of the node applied, in chain order."""
     layout = view.kernels.first.layout
     root = _native.ShaderObject(node.module.device, layout)
-    apply_globals(node, _native.ShaderCursor(root), layout)
+    cursor = _native.ShaderCursor(root)
+    apply_globals(node, cursor, layout)
+    for place in view.spec.notes.tensors if node.module.device.info.type.name != "null" else ():
+        if is_unset(cursor, place):
+            raise_unset_tensor(node.label, layout, place)
     unset = root._first_unbound(view.kernels.used_globals)
     if unset >= 0:
         raise_unset(node.label, layout, unset)
     return root
 
 
+def raise_unset_tensor(label: str, layout: Any, place: Place) -> None:
+    """RuntimeError for a tensor in a global that a function names and nobody set: its address would be null."""
+    _raise_unset(label, layout, path_of(place))
+
+
 def raise_unset(label: str, layout: Any, slot: int) -> None:
     """RuntimeError for a global resource that a kernel uses and nobody set."""
-    path = layout.slots[slot]["path"]
+    _raise_unset(label, layout, layout.slots[slot]["path"])
+
+
+def _raise_unset(label: str, layout: Any, path: str) -> None:
     name = path.replace("[", ".").split(".")[0]
     known = {field["name"]: field["type"].full_name for field in layout.globals.fields}
     raise RuntimeError(

@@ -45,6 +45,8 @@ def dispatch(node: Any, thread_count: Any, vars: Any, encoder: Any, arguments: d
         write_named(node, cursor, dict(vars), layout)
     keep = _write_arguments(node, cursor.find_entry_point(0), layout, arguments)
     used = pipeline.used_slots
+    if pipeline.uses_tensors:
+        pipeline.check_tensors(cursor)
     if used is not None:
         root._set_used_slots(used)
     root.check_bound()

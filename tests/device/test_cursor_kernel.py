@@ -56,6 +56,25 @@ def test_saxpy(device):
     assert kernel.pipeline.thread_group_size == [64, 1, 1]
 
 
+def test_tensors_that_were_never_set(device):
+    source = """
+import slangpy;
+Tensor<float, 1> everywhere;
+[shader("compute")] [numthreads(1, 1, 1)] void main(uniform Tensor<float, 1> t, RWStructuredBuffer<float> o) { o[0] = t[0]; }
+[shader("compute")] [numthreads(1, 1, 1)] void other(RWStructuredBuffer<float> o) { o[0] = everywhere[0]; }
+"""
+    out = float_buffer(device, [0.0])
+    kernel = make_kernel(device, source, "main")
+    with pytest.raises(RuntimeError, match=r"parameter 't' of 'main' was never set: assign a tensor"):
+        kernel.dispatch(1, o=out)
+    seven = spy.Tensor.from_numpy(device, np.array([7], np.float32))
+    kernel.dispatch(1, o=out, t=seven)
+    assert floats(out) == [7]
+    if device.info.type != spy.DeviceType.vulkan:  # SPIR-V does not say which globals a kernel reads
+        with pytest.raises(RuntimeError, match=r"parameter 'everywhere' of 'other' was never set"):
+            make_kernel(device, source, "other").dispatch(1, o=out)
+
+
 def test_unknown_and_unset_names(device):
     kernel = make_kernel(device, SAXPY, "saxpy")
     x, y = float_buffer(device, range(5)), float_buffer(device, np.ones(5))

@@ -25,12 +25,17 @@ def used_slots(code: bytes, format: str, layout: Any) -> tuple[int, ...]:
         return _bound_slots(code, slots)
     if format.startswith("hlsl"):
         return _registered_slots(code, slots)
-    text = code.decode("utf-8", "replace")
+    used = mentioned_globals(code.decode("utf-8", "replace"), [slot["path"] for _, slot in slots])
+    return tuple(i for (i, _), is_used in zip(slots, used, strict=True) if is_used)
+
+
+def mentioned_globals(text: str, paths: list[str]) -> list[bool]:
+    """Which of the globals (or fields of them) at `paths` C++, CUDA or HLSL refers to."""
     declared = _DECLARATION.search(text)
     if declared is None:
-        return ()
+        return [False] * len(paths)
     names = {name: f"{name}_{number}" for name, number in _FIELD.findall(declared.group(1))}
-    return tuple(i for i, slot in slots if _mentions(text, slot["path"], names))
+    return [_mentions(text, path, names) for path in paths]
 
 
 def all_used_slots(code: bytes, format: str, layout: Any) -> tuple[int, ...] | None:
@@ -45,7 +50,7 @@ def all_used_slots(code: bytes, format: str, layout: Any) -> tuple[int, ...] | N
         text = code.decode("utf-8", "replace")
         parameters = _slots(layout, layout.entry_point_slot, count)
         used = used_slots(code, format, layout)
-        used += tuple(i for i, slot in parameters if _mentions_parameter(text, slot["path"]))
+        used += tuple(i for i, slot in parameters if mentions_parameter(text, slot["path"]))
     return used if len(used) < count else None
 
 
@@ -72,8 +77,9 @@ def _registered_slots(code: bytes, slots: list[tuple[int, Any]]) -> tuple[int, .
     return tuple(i for i, slot in slots if place(slot) in found)
 
 
-def _mentions_parameter(text: str, path: str) -> bool:
-    """A parameter is declared once, in the kernel or in a struct; its fields are read through signs."""
+def mentions_parameter(text: str, path: str) -> bool:
+    """Whether a kernel's text reads a parameter or a field of one. A parameter is declared once, in the kernel or in a
+    struct; its fields are read through signs."""
     first, *rest = re.findall(r"[A-Za-z_]\w*", path)
     declared_and_used = len(re.findall(rf"\b{first}_\d+\b", text)) > 1
     return declared_and_used and all(re.search(rf"(?:->|\.){part}_\d+\b", text) for part in rest)

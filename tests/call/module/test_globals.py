@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import warnings
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,10 @@ uniform int nested[2][3]; uniform Light one;
 ParameterBlock<Light> block; ConstantBuffer<Light> constant; ParameterBlock<Scene> scene;
 StructuredBuffer<float> data; RWStructuredBuffer<float> sink; ByteAddressBuffer raw; StructuredBuffer<float> many[2];
 uniform Tensor<float, 2> field; uniform RWTensor<float, 1> target;
+struct Parts { Tensor<float, 1> first; int count; }
+ParameterBlock<Parts> parts; uniform Parts loose; uniform DiffTensor<float, 1> slope; uniform Tensor<float, 1> both[2];
+struct Own { StructuredBuffer<float> _data; int _shape; };
+uniform Own own;
 
 double numbers() { return whole + 10 * double(positive) + 100 * number + 1000 * short_number + double(big) + precise + (flag ? 0.5 : 0); }
 int mode_value() { return int(mode); }
@@ -45,6 +50,12 @@ float read_many(int k, int i) { return many[k][i]; }
 void write(int i, float x) { sink[i] = x; }
 float field_at(int i, int k) { return field[i, k]; }
 void put(int i, float x) { target[i] = x; }
+float of_parts(int i) { return parts.first[i] + parts.count; }
+float of_loose(int i) { return loose.first[i]; }
+int count_of_loose() { return loose.count; }
+float of_slope(int i) { return slope[i]; }
+float of_both(int i, int k) { return both[i][k]; }
+int of_own() { return own._shape; }
 float untouched(float x) { return x + number; }
 """
 TEXTURES = """
@@ -172,8 +183,10 @@ def test_numbers_never_set_read_as_zero(module: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "arguments", "missing"),
-    [("read", (1,), "data"), ("read_raw", (1,), "raw"), ("write", (1, 2.0), "sink"), ("of_scene", (1,), "scene.data")],
-)
+    [("read", (1,), "data"), ("read_raw", (1,), "raw"), ("write", (1, 2.0), "sink"), ("of_scene", (1,), "scene.data"),
+     ("field_at", (0, 0), "field"), ("put", (0, 1.0), "target"), ("of_parts", (0,), "parts.first"),
+     ("of_loose", (0,), "loose.first"), ("of_slope", (0,), "slope"), ("of_both", (0, 0), "both[0]")],
+)  # fmt: skip
 def test_a_resource_never_set_raises(module: Any, name: str, arguments: Any, missing: str) -> None:
     for node in (module[name], module[name].set(number=1.0), module[name].write(lambda cursor: None)):
         with pytest.raises(RuntimeError) as raised:
@@ -186,6 +199,19 @@ def test_each_element_of_an_array_of_resources_is_needed(module: Any, device: An
     node = module.read_many.write(lambda cursor: cursor["many"][0].write(tensor(device, 3).storage))
     with pytest.raises(RuntimeError, match=r"many\[1\]"):
         node(0, 1)
+
+
+def test_tensors_in_blocks_and_arrays(module: Any, device: Any) -> None:
+    data = tensor(device, 3)
+    assert module.of_parts.set(parts={"first": data, "count": 10})(2) == 12
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert module.count_of_loose.set(loose={"count": 4})() == 4  # the tensor beside it is not read
+    with pytest.raises(RuntimeError, match=r"both\[1\]"):
+        module.of_both.write(lambda cursor: cursor["both"][0].write(data))(0, 1)
+    assert module.of_both.set(both=[data, data[1:]])(1, 1) == 2
+    assert module.of_slope.set(slope=data)(2) == 2
+    assert module.of_own.set(own={"_shape": 3})() == 3  # a struct of the user's
 
 
 def test_a_recorded_call_needs_them_too(module: Any, device: Any) -> None:

@@ -10,6 +10,8 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 namespace spy {
 namespace {
 
@@ -129,6 +131,13 @@ void bind_shader_object(nb::module_& m)
         });
 }
 
+/// Whether all bytes at a place are zero, as those of a pointer are that was never written.
+bool is_zero(const ShaderCursor& cursor)
+{
+    const uint8_t* bytes = cursor.place().bytes;
+    return bytes && std::all_of(bytes, bytes + cursor.layout()->size, [](uint8_t byte) { return byte == 0; });
+}
+
 void bind_shader_offset(nb::module_& m)
 {
     nb::class_<ShaderOffset>(m, "ShaderOffset",
@@ -176,6 +185,7 @@ void bind_shader_cursor(nb::module_& m)
         .def("write", &write_cursor, nb::arg("value").none(), "Writes a value by the rules of the parameter's type.")
         .def("set_data", &set_data, nb::arg("data"), "Copies the raw bytes of a contiguous array.")
         .def("_write_known", &write_known, nb::arg("fields"))
+        .def("_is_zero", &is_zero)
         .def_prop_ro("_type_layout", [](const ShaderCursor& c) { return c.layout(); })
         .def_prop_ro("_fields",
                      [](const ShaderCursor& c) { return c.is_valid() ? field_names(c.layout().get()) : nb::list(); })
