@@ -37,6 +37,7 @@ os.environ.setdefault("GALLIVM_PERF", "nopt")
 
 from slangpy import Device, DeviceType
 from slangpy._native import _missing_layer, _take_vulkan_debug_messages
+from slangpy.config import config
 
 EVERYTHING = os.environ.get("SLANGPY_TEST_ALL") == "1"
 ALL_TYPES = ("null", "cpu", "vulkan", "d3d12", "cuda")
@@ -156,8 +157,12 @@ def _open(device_type: DeviceType) -> Device:
         if device_type.name in _names("SLANGPY_TEST_REQUIRE"):
             pytest.fail(message)
         pytest.skip(message)
-    layers = os.environ.get("SLANGPY_TEST_DEBUG") == "1" or (device_type is DeviceType.vulkan and has_validation_layers())
-    return Device(type=device_type, compiler_options={}, enable_hot_reload=False, enable_debug_layers=layers)
+    debug = os.environ.get("SLANGPY_TEST_DEBUG") == "1"
+    layers = debug or (device_type is DeviceType.vulkan and has_validation_layers())
+    device = Device(type=device_type, compiler_options={}, enable_hot_reload=False, enable_debug_layers=layers)
+    # Validation layers alone would compile and run the kernels of forward mode beside each gradient that tests compare anyway.
+    device.check_gradients = debug or config.check_gradients
+    return device
 
 
 @cache
