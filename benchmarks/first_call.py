@@ -2,6 +2,7 @@
 
     python benchmarks/first_call.py [--device cpu|vulkan|cuda] [--runs 5]
     python benchmarks/first_call.py --parts [--runs 10]
+    python benchmarks/first_call.py --phases [--device cuda] [--runs 5]
     python benchmarks/first_call.py --before FOLDER [--runs 8]
 
 Each run is a process of its own with an empty cache folder, followed by one with that folder, and by one with an empty
@@ -11,6 +12,10 @@ module and its call, compilers included, which other programs on the machine dis
 
 --parts is a time line of the first call on the CPU, with nothing cached. The programs that g++ starts are timed by a script that
 it runs in their place, so that they take some milliseconds more. `cc1plus` begins before its text is known, and waits for it.
+
+--phases is what the process itself worked in each phase of the first call, on any device, with nothing cached and in a second
+process. Without a CUDA device, `--device cuda` generates the kernel for sm_90 and compiles it with NVRTC, but runs nothing. What g++
+and the worker process do is not counted there; a phase holds those that it calls, so they do not add up.
 
 --before runs the package of this folder and that in FOLDER in turn, nothing cached, and writes what each run took to
 benchmarks/results/first_call.json. Both need the precompiled library (cmake/package_files.py --library).
@@ -90,6 +95,63 @@ with open(os.environ["PROGRAMS"]) as file:
         parts["  " + name] = (float(first), float(last), float(worked))
 print(json.dumps({name: [(a - begin) * 1e3, (b - begin) * 1e3, *(w * 1e3 for w in worked)]
                   for name, (a, b, *worked) in parts.items()}))
+"""
+
+PHASES = """
+import time
+begin = (time.process_time(), time.perf_counter())
+import json, sys
+import numpy as np
+import slangpy as spy
+from slangpy.compiler import executable
+from slangpy.compiler.modules import loaded
+from slangpy.plan import compile as stage, kernels
+from slangpy.testing import CudaCodegen
+phases = {}
+def now():
+    return time.process_time(), time.perf_counter()
+def add(name, since):
+    past = phases.get(name, (0, 0))
+    phases[name] = tuple(old + (b - a) * 1e3 for old, a, b in zip(past, since, now()))
+def timed(owner, function, name):
+    run = getattr(owner, function)
+    def watched(*arguments, **named):
+        since = now()
+        try:
+            return run(*arguments, **named)
+        finally:
+            add(name, since)
+    setattr(owner, function, watched)
+add("import", begin)
+timed(loaded, "new_session", "session, with our library")
+timed(kernels, "start", "front end of the kernel")
+timed(stage, "_generate", "code generation")
+timed(executable, "with_prelude", "text of the kernel")
+timed(executable, "compile_kernel", "g++ and loading")
+since, name = now(), sys.argv[1]
+try:
+    device, is_real = spy.create_device(type=spy.DeviceType[name]), True
+except RuntimeError:
+    if name != "cuda":
+        raise
+    device, is_real = CudaCodegen("sm_90"), False
+add("device", since)
+if name != "cpu":
+    timed(type(device), "compile", "compiler of the device")
+source = "import slangpy; float polynomial(float a, float b, float c, float x) { return a * x * x + b * x + c; }"
+since = begin = now()
+module = spy.Module.load_from_source(device, "first_call", source)
+function = module.polynomial
+add("module of the program", since)
+x = np.arange(1, 5, dtype=np.float32)
+since = now()
+if is_real:
+    assert function(2, 8, -1, x, _result="numpy").tolist() == [9, 23, 41, 63]
+else:
+    device.build(function, 2, 8, -1, x)
+add("call", since)
+add("all since the device", begin)
+print(json.dumps(phases))
 """
 
 PAIR = """
@@ -182,6 +244,20 @@ def show_parts(runs: int) -> None:
         print(f"{part:30} " + " ".join(f"{figure:8.1f}" for figure in figures) + worked)
 
 
+def show_phases(device: str, runs: int) -> None:
+    kinds: dict[str, list[dict[str, list[float]]]] = {"nothing cached": [], "second process": []}
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as cache:
+            for results in kinds.values():
+                results.append(json.loads(run(PHASES, device, SLANGPY_CACHE_DIR=cache)))
+    print(f"{device}, milliseconds, medians; load of the machine {os.getloadavg()[0]:.1f}")
+    for kind, results in kinds.items():
+        print(f"{kind:30} processor   elapsed")
+        for phase in results[0]:
+            processor, elapsed = (statistics.median(one[phase][k] for one in results if phase in one) for k in (0, 1))
+            print(f"  {phase:28} {processor:9.1f} {elapsed:9.1f}")
+
+
 def show_pairs(device: str, before: Path, runs: int) -> None:
     programs: dict[str, object] = {}
     print(f"{device}, nothing cached, milliseconds: medians before and now, median of the ratios of pairs")
@@ -209,9 +285,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, help="default: 5, of --parts 10, of --before 8")
     parser.add_argument("--before", type=Path, help="folder with another `slangpy`, to compare with")
     parser.add_argument("--parts", action="store_true")
+    parser.add_argument("--phases", action="store_true")
     options = parser.parse_args()
     if options.parts:
         show_parts(options.runs or 10)
+    elif options.phases:
+        show_phases(options.device, options.runs or 5)
     elif options.before:
         show_pairs(options.device, options.before.resolve(), options.runs or 8)
     else:

@@ -4,6 +4,7 @@
 #include "cuda/constants.h"
 #include "cuda/stack_slots.h"
 #include "cuda/supplement.h"
+#include "cuda/used_parts.h"
 
 #include <algorithm>
 #include <atomic>
@@ -17,6 +18,9 @@
 namespace spy {
 
 namespace {
+
+/// What stands before it is library: Slang's and ours.
+constexpr std::string_view library_mark = "\n// The program.\n";
 
 /// Followed by the name of a parameter: a symbol of kernels that store to that surface with conversion.
 constexpr const char* converts_symbol = "_spy_converts_";
@@ -217,7 +221,7 @@ Preparation prepare(const CompileDesc& desc, const Nvrtc& nvrtc)
     out.source += supplement;
     out.program = out.source.size();
     const bool is_slang = contains(library, "SLANG_PRELUDE"); // no text of somebody's own
-    out.source += is_slang ? cuda_constants_supplement + cuda_mend_constants(program) : program;
+    out.source += is_slang ? cat(cuda_constants_supplement, library_mark, cuda_mend_constants(program)) : program;
     out.source += conversion_marks(program);
     return out;
 }
@@ -255,6 +259,7 @@ std::string save_source(const std::string& source)
 struct Program {
     const Nvrtc& nvrtc;
     nvrtcProgram handle = nullptr;
+    int result = 0;
     ~Program() { nvrtc.nvrtcDestroyProgram(&handle); }
 };
 
@@ -290,18 +295,40 @@ std::string read_result(const Nvrtc& nvrtc, nvrtcProgram program, bool ptx)
     return code;
 }
 
-/// Compiles; the result is read from the program.
-void translate(const Nvrtc& nvrtc, Program& program, const Preparation& prepared, const std::string& label)
+/// Whether NVRTC takes the source; the result is read from the program.
+bool is_translated(const Nvrtc& nvrtc, Program& program, const std::string& source,
+                   const std::vector<std::string>& options, const std::string& label)
 {
     const std::string name = label.empty() ? "kernel.cu" : label + ".cu";
-    if (int result = nvrtc.nvrtcCreateProgram(&program.handle, prepared.source.c_str(), name.c_str(), 0, nullptr,
-                                              nullptr))
+    if (int result = nvrtc.nvrtcCreateProgram(&program.handle, source.c_str(), name.c_str(), 0, nullptr, nullptr))
         fail_runtime("NVRTC could not take the source of '", label, "': ", nvrtc.nvrtcGetErrorString(result));
-    std::vector<const char*> options;
-    for (const std::string& option : prepared.options)
-        options.push_back(option.c_str());
-    const int result = nvrtc.nvrtcCompileProgram(program.handle, int(options.size()), options.data());
-    if (!result)
+    std::vector<const char*> texts;
+    for (const std::string& option : options)
+        texts.push_back(option.c_str());
+    program.result = nvrtc.nvrtcCompileProgram(program.handle, int(texts.size()), texts.data());
+    return program.result == 0;
+}
+
+/// The source with what it uses of the libraries in front of it.
+std::string shortened(std::string_view source)
+{
+    const size_t end = source.find(library_mark);
+    if (end == std::string_view::npos)
+        return {};
+    const std::string_view program = source.substr(end);
+    return cuda_used_parts(source.substr(0, end), program) + std::string(program);
+}
+
+/// Compiles; what NVRTC refuses with a part of the library, with the whole.
+void translate(const Nvrtc& nvrtc, Program& program, const Preparation& prepared, const std::string& label)
+{
+    if (const std::string part = shortened(prepared.source); !part.empty()) {
+        if (is_translated(nvrtc, program, part, prepared.options, label))
+            return;
+        nvrtc.nvrtcDestroyProgram(&program.handle);
+        program.handle = nullptr;
+    }
+    if (is_translated(nvrtc, program, prepared.source, prepared.options, label))
         return;
     size_t size = 0;
     nvrtc.nvrtcGetProgramLogSize(program.handle, &size);
@@ -313,7 +340,7 @@ void translate(const Nvrtc& nvrtc, Program& program, const Preparation& prepared
     for (const std::string& option : prepared.options)
         flags += " " + option;
     fail_runtime("NVRTC ", nvrtc.major, ".", nvrtc.minor, " failed to compile '", label, "' (",
-                 nvrtc.nvrtcGetErrorString(result), ")\n", errors_of(log), "\noptions:", flags,
+                 nvrtc.nvrtcGetErrorString(program.result), ")\n", errors_of(log), "\noptions:", flags,
                  "\nsource: ", save_source(prepared.source));
 }
 
@@ -354,7 +381,7 @@ std::string cuda_fingerprint(const std::string& arch)
         for (char c : part)
             hash = (hash ^ uint8_t(c)) * 1099511628211ull;
     std::string text = cat("nvrtc ", nvrtc.major, ".", nvrtc.minor, " ", architecture_option(nvrtc, arch),
-                           " supplement ", hash);
+                           " supplement ", hash, " used parts 1");
     for (const std::string& option : base_options({}))
         text += " " + option;
     if (cuda_shares_places(nvrtc.major, nvrtc.minor))
