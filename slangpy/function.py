@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .base.absent import absent
 from .base.shared import Shared
 from .compiler.modules.facts import may_name
 from .compiler.modules.reload import reload_changed, source_changed
@@ -21,6 +22,7 @@ from .inspection import (
     signature_of,
 )
 from .plan.constants import merged_constants
+from .plan.declared import instead_of_setting
 from .plan.map_entries import holds_only_dims, plain_entry
 from .plan.records import Options
 from .plan.resolve.constructors import FieldParameter, OfSpecialized, Overloads
@@ -121,6 +123,13 @@ class FunctionNode(_native.CallSite, Shared):
     options: Options
     module: Module
     parent: FunctionNode | None
+    _globals: tuple[Any, ...]
+    _bound: Any
+    _stream: int
+    _bwds: FunctionNode | None
+    _fwds: FunctionNode | None
+    _second: FunctionNode | None
+    _mapped: dict[Any, FunctionNode]
 
     def __init__(self, module: Any, function: Any, struct: Any = None, options: dict[str, Any] | None = None) -> None:
         del options
@@ -148,12 +157,10 @@ class FunctionNode(_native.CallSite, Shared):
         self, module: Any, core: FunctionCore, options: Options, parent: FunctionNode | None,
         globals_: tuple[Any, ...], bound: Any, stream: int,
     ) -> None:  # fmt: skip
-        self.module, self.core, self.options, self.parent = module, core, options, parent
-        self._globals, self._bound, self._stream = globals_, bound, stream
-        self._bwds: FunctionNode | None = None
-        self._fwds: FunctionNode | None = None
-        self._second: FunctionNode | None = None
-        self._mapped: dict[Any, FunctionNode] = {}
+        vars(self).update(  # at once: nodes are made in calls that map anew each time
+            module=module, core=core, options=options, parent=parent, _globals=globals_, _bound=bound, _stream=stream,
+            _bwds=None, _fwds=None, _second=None, _mapped={},
+        )  # fmt: skip
         table = module._plan_table((core.identity, core.is_constructor, options))
         uniforms = self._make_uniforms if globals_ else None
         derives = options.bwds or options.fwds
@@ -443,6 +450,19 @@ class FunctionNode(_native.CallSite, Shared):
         entries = [(kind, answered(self, value), (), {}) if kind == "set" else (kind, value, args, kwargs)
                    for kind, value, args, kwargs in self._globals]  # fmt: skip
         return self._with(globals_=tuple(entries))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name[0] != "_":
+            raise absent(lambda: self._instead_of(name), name=name, obj=self)
+        super().__setattr__(name, value)
+
+    def _instead_of(self, name: str) -> str:
+        """What is to be written in place of `function.name = value`."""
+        text = f"{self.label}: a FunctionNode is not changed, so '{name}' cannot be set"
+        if callable(getattr(type(self), name, None)):
+            return f"{text}: f = module.{self.name}.{name}(...) gives a new one"
+        instead = instead_of_setting(self.module, name)
+        return f"{text}: {instead}" if instead else f"{text}; modifiers such as .map(), .set(), .constants() give a new one"
 
     def _make_uniforms(self, callbacks: Any) -> Any:
         """ShaderObject with the globals of this node, for native code."""

@@ -14,6 +14,7 @@ from .base.absent import absent
 from .base.folders import working_folder
 from .base.keywords import checked_keywords
 from .base.locks import new_rlock
+from .base.own_names import own_names
 from .base.shared import Shared
 from .compiler.cache import cache_of, digest
 from .compiler.kernel import check_own_code
@@ -47,7 +48,7 @@ from .compiler.package_files import library_hash, planner_hash
 from .compiler.progress import compiling
 from .function import FunctionCore, FunctionNode
 from .inspection import listing_of
-from .plan.declared import missing_name
+from .plan.declared import instead_of_setting, missing_name
 from .reflection import SlangProgramLayout, SlangType
 from .struct import Struct
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 _lock = new_rlock()
 
 
+@own_names
 class Module(Shared):
     """A Slang module on a device. Its functions and types are attributes: `module.f(...)`, `module.Type`."""
 
@@ -432,6 +434,10 @@ class Module(Shared):
         """The method of a struct, or None."""
         owner = struct if isinstance(struct, Struct) else self.find_struct(struct)
         return None if owner is None else owner._find_method(name)
+
+    def _instead_of(self, name: str) -> str:
+        """What is to be written in place of `module.name = value`."""
+        return instead_of_setting(self, name)
 
     def _plan_table(self, key: Any) -> Any:
         """Plans of one function with one set of options, shared by all equal nodes."""

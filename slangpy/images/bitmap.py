@@ -12,6 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from .._native import _refuse_masked
+from ..base.own_names import own_names
 from ..errors import NativeValueError
 from .files import FileFormat, read_image, write_image
 from .filters import BoxFilter, FilterBoundaryCondition, resample_axis
@@ -46,6 +47,7 @@ _LARGEST = 1024
 _writers = ThreadPoolExecutor(2, "slangpy-images")
 
 
+@own_names
 class Bitmap:
     """An image: `Bitmap(pixel_format, component_type, width, height)`, `Bitmap(array)` or `Bitmap(path)`.
 
@@ -54,6 +56,9 @@ class Bitmap:
     Rows lie from top to bottom, the channels of a pixel side by side. `srgb_gamma` says that the numbers follow the curve
     of sRGB, as those of 8-bit files do. `np.asarray(bitmap)` is a view of the pixels.
     """
+
+    srgb_gamma: bool
+    """Whether the numbers follow the curve of sRGB (alpha never does)."""
 
     PixelFormat = PixelFormat
     ComponentType = DataType
@@ -116,8 +121,7 @@ class Bitmap:
         self._names = list(_CHANNELS.get(kind, names)) or [f"C{i}" for i in range(pixels.shape[2])]
         if len(self._names) != pixels.shape[2]:
             raise NativeValueError(f"Bitmap: {len(self._names)} channel names for {pixels.shape[2]} channels")
-        self.srgb_gamma: bool = pixels.dtype == np.uint8 if srgb_gamma is None else bool(srgb_gamma)
-        """Whether the numbers follow the curve of sRGB (alpha never does)."""
+        self.srgb_gamma = pixels.dtype == np.uint8 if srgb_gamma is None else bool(srgb_gamma)
 
     # --- what it is
     @property

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._native import float2
+from ..base.own_names import own_names
 
 _numbers = itertools.count(1)
 Calls = list[tuple[Callable[..., Any], tuple[Any, ...]]]
 """Callbacks of a frame with their arguments, which run when all of it is laid out."""
 
 
+@own_names
 class Widget:
     """A node of the tree. parent: the widget that it is drawn in, or None."""
 
