@@ -126,7 +126,7 @@ class InstanceList:
                 )
             self._data[name] = value
             return
-        if not is_settable(type(self), name):
+        if not is_settable(type(self), name) and self._struct._find_method(name) is None:
             known = ", ".join(self._struct.fields) or "none"
             raise absent(
                 lambda: f"{self._struct.name} has no field '{name}' that could be set{self._near(name)}; its fields are {known}",

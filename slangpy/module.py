@@ -34,6 +34,8 @@ from .compiler.modules.loaded import (
     KernelStore,
     LoadedModule,
     callable_names,
+    check_defines,
+    checked_links,
     checked_options,
     foreign_links,
     hidden_names,
@@ -89,12 +91,12 @@ class Module(Shared):
     ) -> None:
         self.name = name  # as the user gave it
         self._stem = name if path is None else path.stem  # what messages and keys say
-        self._defines = _check_defines(defines, link)
+        self._defines = check_defines(defines, link)
         self.device = device
         self._path = path
         self._source = source
         self.options = checked_options(options)
-        self.link = list(link or ())
+        self.link = checked_links(name, link)
         for item in foreign_links(self.link):
             check_own_code(f"Module '{name}': linked module '{item.name}'", device, item)
         self.logger = logging.getLogger("slangpy")
@@ -483,22 +485,3 @@ class Module(Shared):
 
 
 _MEMBERS = public_members(Module)
-
-
-def _check_defines(defines: Mapping[str, Any] | None, link: Any) -> dict[str, str]:
-    defines = {} if defines is None else defines
-    if not isinstance(defines, Mapping) or not all(isinstance(name, str) for name in defines):
-        raise TypeError(f"'defines' must be a dict of names and values, got {defines!r}")
-    if defines and any(not isinstance(item, Module) for item in link or ()):
-        raise ValueError(
-            "'defines' cannot be combined with modules of device.load_module() in 'link'; link what Module.load_from_file() "
-            "or Module.load_from_source() gives"
-        )
-    values = {name: str(int(value) if isinstance(value, bool) else value) for name, value in defines.items()}
-    for item in link or ():
-        if isinstance(item, Module) and item._defines != values:
-            raise ValueError(
-                f"linked modules must have the same defines, but '{item.name}' has {item._defines} and this module has "
-                f"{values}; load both with the same 'defines'"
-            )
-    return values

@@ -38,8 +38,6 @@ from slangpy.device.surface import create_surface
 from slangpy.graphics.pipeline import RenderPipeline, create_render_pipeline
 from slangpy.graphics.ray_tracing import RayTracingPipeline, create_ray_tracing_pipeline, create_shader_table
 
-from ..base.own_names import own_names
-
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -63,7 +61,6 @@ _LAST_PATIENCE = 1.0
 """Seconds that the end of the interpreter waits for a call that is being planned."""
 
 
-@own_names
 class Device(CoopVecMatrices, Shared):
     """Runs kernels and owns memory. Takes the fields of `DeviceDesc`, one of these or a dict.
 

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -45,6 +45,20 @@ _INTEGERS = (DataType.uint8, DataType.uint16, DataType.uint32, DataType.int8, Da
 _LARGEST = 1024
 """Side of pictures in notebooks."""
 _writers = ThreadPoolExecutor(2, "slangpy-images")
+
+
+_Member = TypeVar("_Member", bound=enum.IntEnum)
+
+
+def _member(name: str, kind: type[_Member], value: Any) -> _Member:
+    """A member of an enum, given as such, by its number or by its name."""
+    if isinstance(value, str) and value in kind.__members__:
+        return kind[value]
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(kind.__members__)
+        raise NativeValueError(f"Bitmap.convert: '{name}': expected a {kind.__name__} ({known}), got {value!r}") from None
 
 
 @own_names
@@ -243,8 +257,8 @@ class Bitmap:
         srgb_gamma: bool | None = None,
     ) -> Bitmap:  # fmt: skip
         """The image with other channels, numbers or curve. Integers stand for 0 to 1; missing alpha is 1."""
-        kind = self._kind if pixel_format is None else PixelFormat(pixel_format)
-        type_ = self.component_type if component_type is None else DataType(component_type)
+        kind = self._kind if pixel_format is None else _member("pixel_format", PixelFormat, pixel_format)
+        type_ = self.component_type if component_type is None else _member("component_type", DataType, component_type)
         curve = self.srgb_gamma if srgb_gamma is None else srgb_gamma
         if kind == PixelFormat.multi_channel and kind != self._kind:
             raise NativeValueError("convert: multi_channel is not a format to convert to; make Bitmap(array, channel_names=...)")

@@ -122,7 +122,10 @@ class Network(NetworkBase):
     def _rows(self, name: str, value: Any, columns: int) -> Tensor:
         """A Tensor of rows that lie one after the other."""
         if not isinstance(value, Tensor):
-            value = np.ascontiguousarray(value, DTYPES[self.shape.dtype])
+            try:
+                value = np.ascontiguousarray(value, DTYPES[self.shape.dtype])
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"Network: {name}: expected a Tensor or an array of numbers (n, {columns}), got {value!r}") from error
             self._check_rows(name, value.shape, columns)
             if not value.shape[0]:
                 return Tensor.zeros(self._device, (0, columns), self.shape.dtype)

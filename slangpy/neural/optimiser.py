@@ -59,7 +59,9 @@ class Adam:
         ]
 
     def step(self) -> None:
-        """One step; sets the gradients to 0."""
+        """One step; sets the gradients to 0. ValueError for a rate that is no number above 0."""
+        if not isinstance(self.rate, (int, float)) or not self.rate > 0:
+            raise ValueError(f"Adam.step: rate: expected a number above 0, got {self.rate!r}")
         self._steps += 1
         first, second = self._betas
         root = (1 - second**self._steps) ** 0.5

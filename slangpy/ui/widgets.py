@@ -30,6 +30,11 @@ class Widget:
         self.enabled = enabled
         self.parent = parent
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "callback" and value is not None and not callable(value):
+            raise TypeError(f"{type(self).__name__} 'callback': expected a function or None, got {value!r}")
+        super().__setattr__(name, value)
+
     # --- the tree
 
     @property
