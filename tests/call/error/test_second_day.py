@@ -154,6 +154,7 @@ MISTAKES: dict[str, Mistake] = {
     "a path to link": Mistake(
         lambda s: spy.Module.load_from_source(s.device, "linked", "float f() { return 1; }", link="other.slang"), TypeError, ("Module 'linked'", "'link'", "'other.slang'", "load_from_file(device, path)")
     ),
+    "macros by another name": Mistake(lambda s: spy.loadModule("k.slang", define={"A": 1}), TypeError, ("loadModule()", "'define'", "did you mean 'defines'?", "includePaths")),  # type: ignore
     # dispatches, encoders, memory
     "a dispatch backwards": Mistake(lambda s: s.module.entry.dispatch(-1), ValueError, ("dispatch", "'thread_count'", "got -1")),
     "a dispatch in four dimensions": Mistake(lambda s: s.module.entry.dispatch((1, 1, 1, 1)), ValueError, ("'thread_count'", "one to three", "(1, 1, 1, 1)")),
