@@ -28,6 +28,7 @@ from ._native import *  # noqa: F403
 from ._native import DiffPair as DiffPair, Shape as Shape, ValueRef as ValueRef
 from .base.absent import absent as _absent
 from .base.keys import KeyCode as KeyCode
+from .base.own_names import own_names as _own_names
 from .base.utility import SHA1 as SHA1, Timer as Timer
 from .compiler import device_types as _device_types  # noqa: F401  (gives types their compiler)
 from .compiler.enums import ShaderStage as ShaderStage
@@ -125,6 +126,12 @@ _OF_WINDOW = {
 
 
 _native.Texture._repr_png_ = _texture_png  # type: ignore[attr-defined]
+for _class in (
+    _native.AccelerationStructure, _native.Buffer, _native.CommandBuffer, _native.CommandEncoder, _native.DiffPair, _native.Fence,
+    _native.QueryPool, _native.Sampler, _native.ShaderTable, _native.Surface, _native.Texture, _native.TextureView,
+    _native.ValueRef,
+):  # fmt: skip
+    _own_names(_class)
 compat.install()
 compat.give_paths(sys.modules[__name__])
 

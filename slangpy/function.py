@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from .base.absent import absent
+from .base.labelled import labelled
 from .base.shared import Shared
 from .compiler.modules.facts import may_name
 from .compiler.modules.reload import reload_changed, source_changed
@@ -21,12 +22,14 @@ from .inspection import (
     signature_of,
 )
 from .plan.constants import merged_constants
+from .plan.declared import instead_of_setting
 from .plan.map_entries import holds_only_dims, plain_entry
 from .plan.records import Options
 from .plan.resolve.constructors import FieldParameter, OfSpecialized, Overloads
 from .plan.resolve.target import MemberWise, Target
 from .reflection import SlangType
 from .run.globals import answered, asks, write_globals
+from .run.modifiers import given_globals, group_size, slang_text, stream_number, tile_sizes
 from .run.plans import plan_call
 from .run.prepared import PreparedCall
 from .run.raw import dispatch as raw_dispatch
@@ -121,6 +124,13 @@ class FunctionNode(_native.CallSite, Shared):
     options: Options
     module: Module
     parent: FunctionNode | None
+    _globals: tuple[Any, ...]
+    _bound: Any
+    _stream: int
+    _bwds: FunctionNode | None
+    _fwds: FunctionNode | None
+    _second: FunctionNode | None
+    _mapped: dict[Any, FunctionNode]
 
     def __init__(self, module: Any, function: Any, struct: Any = None, options: dict[str, Any] | None = None) -> None:
         del options
@@ -148,12 +158,10 @@ class FunctionNode(_native.CallSite, Shared):
         self, module: Any, core: FunctionCore, options: Options, parent: FunctionNode | None,
         globals_: tuple[Any, ...], bound: Any, stream: int,
     ) -> None:  # fmt: skip
-        self.module, self.core, self.options, self.parent = module, core, options, parent
-        self._globals, self._bound, self._stream = globals_, bound, stream
-        self._bwds: FunctionNode | None = None
-        self._fwds: FunctionNode | None = None
-        self._second: FunctionNode | None = None
-        self._mapped: dict[Any, FunctionNode] = {}
+        vars(self).update(  # at once: nodes are made in calls that map anew each time
+            module=module, core=core, options=options, parent=parent, _globals=globals_, _bound=bound, _stream=stream,
+            _bwds=None, _fwds=None, _second=None, _mapped={},
+        )  # fmt: skip
         table = module._plan_table((core.identity, core.is_constructor, options))
         uniforms = self._make_uniforms if globals_ else None
         derives = options.bwds or options.fwds
@@ -250,43 +258,41 @@ class FunctionNode(_native.CallSite, Shared):
             known = self._mapped[key] = self._map(args, kwargs)
         return known
 
+    @labelled
     def _map(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FunctionNode:
         return self._with(
             map_args=tuple(plain_entry(a) for a in args),
             map_kwargs=tuple(sorted(("this" if k == "_this" else k, plain_entry(v)) for k, v in kwargs.items())),
         )
 
+    @labelled
     def set(self, *args: Any, **kwargs: Any) -> FunctionNode:
         """Values of the module's globals at each dispatch: a dict, keywords, or a function that gives a dict.
 
         A dict is copied, with its lists, arrays and vectors; tensors, textures and objects with get_this() are not.
         """
-        if args and kwargs:
-            raise ValueError("Set accepts either positional or keyword arguments, not both")
-        if len(args) > 1:
-            raise ValueError("Set accepts only one positional argument")
-        if not args and not kwargs:
-            raise ValueError("Set requires at least one argument")
-        value = args[0] if args else kwargs
-        if not callable(value) and not isinstance(value, dict):
-            raise ValueError(f"Set requires a dict, keywords or a function, got {type(value).__name__}")
+        value = given_globals(args, kwargs)
         return self._with(globals_=(*self._globals, ("set", frozen(value), (), {})))
 
+    @labelled
     def write(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> FunctionNode:
         """Calls `function(cursor, *args, **kwargs)` at each dispatch, with a ShaderCursor on the globals."""
         if not callable(function):
-            raise ValueError(f"write requires a callable, got {type(function).__name__}")
+            raise ValueError(f"write requires a callable, write(f) with f(cursor), got {type(function).__name__}; set() takes values")
         return self._with(globals_=(*self._globals, ("write", function, frozen(args), frozen(kwargs))))
 
+    @labelled
     def constants(self, constants: dict[str, Any] | None = None, /, **named: Any) -> FunctionNode:
         """Values for `extern static const` names of the program, as a dict or as keywords; later ones win."""
         merged = merged_constants(self.options.constants, constants, named)
         return self._with(constants=merged)
 
+    @labelled
     def prelude(self, text: str) -> FunctionNode:
         """Slang text for the generated module, before the kernel."""
-        return self._with(preludes=(*self.options.preludes, text.replace("\r\n", "\n")))
+        return self._with(preludes=(*self.options.preludes, slang_text(text)))
 
+    @labelled
     def type_conformances(self, conformances: Sequence[Any]) -> FunctionNode:
         """Types that interfaces may hold: TypeConformance or (interface, type[, id])."""
         plain = tuple(
@@ -294,6 +300,7 @@ class FunctionNode(_native.CallSite, Shared):
         )
         return self._with(conformances=(*self.options.conformances, *plain))
 
+    @labelled
     def return_type(self, return_type: Any) -> FunctionNode:
         """What a call returns: a class or "tensor", "numpy", "texture", "torch"."""
         if not isinstance(return_type, (str, type)) and return_type is not None:
@@ -338,37 +345,31 @@ class FunctionNode(_native.CallSite, Shared):
             self._fwds = self._with(fwds=True)
         return self._fwds
 
+    @labelled
     def thread_group_size(self, size: Any) -> FunctionNode:
         """Threads of a group: three ints. For functional calls the product counts."""
-        sizes = tuple(operator.index(s) for s in size)
-        if len(sizes) != 3 or any(s < 1 for s in sizes) or sizes[0] * sizes[1] * sizes[2] > 1024:
-            raise ValueError(f"thread_group_size takes three positive ints with a product of at most 1024, got {sizes}")
-        return self._with(thread_group_size=sizes)
+        return self._with(thread_group_size=group_size(size))
 
+    @labelled
     def call_group_shape(self, shape: Any) -> FunctionNode:
         """Tiles the call: the invocations of one tile of this shape run in one hardware group.
 
         shape: sizes of the last dimensions of a tile (1 in those before); () for a call without groups. The call shape
         need not be a multiple. The tile is checked when a call is planned.
         """
-        if isinstance(shape, (str, bytes, dict, set)) or not hasattr(shape, "__iter__"):
-            raise ValueError(f"call_group_shape takes a Shape, tuple or list of ints, got {type(shape).__name__}")
-        sizes = tuple(shape)
-        if not all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
-            raise ValueError(f"call_group_shape takes ints, got {sizes}")
-        return self._with(call_group_shape=sizes)
+        return self._with(call_group_shape=tile_sizes(shape))
 
+    @labelled
     def convert(self, mode: str = "safe") -> FunctionNode:
         """Lets elements of containers convert to the parameter's type: "safe" (exact) or "any"."""
         if mode not in ("none", "safe", "any"):
             raise ValueError(f"convert must be 'none', 'safe' or 'any', got {mode!r}")
         return self._with(convert=mode)
 
+    @labelled
     def cuda_stream(self, stream: Any) -> FunctionNode:
         """The CUDA stream that calls run on."""
-        if getattr(getattr(stream, "type", None), "name", "") != "CUstream":
-            raise ValueError("Expected a CUDA stream handle")
-        return self._with(stream=int(stream.value))
+        return self._with(stream=stream_number(stream))
 
     def bind(self, this: Any) -> FunctionNode:
         """Fixes `this`: it is passed as first argument."""
@@ -439,6 +440,19 @@ class FunctionNode(_native.CallSite, Shared):
         entries = [(kind, answered(self, value), (), {}) if kind == "set" else (kind, value, args, kwargs)
                    for kind, value, args, kwargs in self._globals]  # fmt: skip
         return self._with(globals_=tuple(entries))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name[0] != "_":
+            raise absent(lambda: self._instead_of(name), name=name, obj=self)
+        super().__setattr__(name, value)
+
+    def _instead_of(self, name: str) -> str:
+        """What is to be written in place of `function.name = value`."""
+        text = f"{self.label}: a FunctionNode is not changed, so '{name}' cannot be set"
+        if callable(getattr(type(self), name, None)):
+            return f"{text}: f = module.{self.name}.{name}(...) gives a new one"
+        instead = instead_of_setting(self.module, name)
+        return f"{text}: {instead}" if instead else f"{text}; modifiers such as .map(), .set(), .constants() give a new one"
 
     def _make_uniforms(self, callbacks: Any) -> Any:
         """ShaderObject with the globals of this node, for native code."""

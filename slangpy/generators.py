@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 import numpy as np
 
 from ._native import Generator, GeneratorKind, _Grid
+from .base.own_names import own_names
 from .base.shared import Shared
 
 _DEFAULT_SEED = 2640457667
@@ -72,6 +73,7 @@ def _seed(name: str, seed: Any, hash_seed: bool) -> int:
     return _hash(start) if hash_seed else start
 
 
+@own_names
 class _Made(Shared):
     """A generator that knows its arguments: for `repr`, copies and pickles."""
 

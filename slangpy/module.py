@@ -14,6 +14,7 @@ from .base.absent import absent
 from .base.folders import working_folder
 from .base.keywords import checked_keywords
 from .base.locks import new_rlock
+from .base.own_names import own_names
 from .base.shared import Shared
 from .compiler.cache import cache_of, digest
 from .compiler.kernel import check_own_code
@@ -33,6 +34,8 @@ from .compiler.modules.loaded import (
     KernelStore,
     LoadedModule,
     callable_names,
+    check_defines,
+    checked_links,
     checked_options,
     foreign_links,
     hidden_names,
@@ -47,7 +50,7 @@ from .compiler.package_files import library_hash, planner_hash
 from .compiler.progress import compiling
 from .function import FunctionCore, FunctionNode
 from .inspection import listing_of
-from .plan.declared import missing_name
+from .plan.declared import instead_of_setting, missing_name
 from .reflection import SlangProgramLayout, SlangType
 from .struct import Struct
 
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
 _lock = new_rlock()
 
 
+@own_names
 class Module(Shared):
     """A Slang module on a device. Its functions and types are attributes: `module.f(...)`, `module.Type`."""
 
@@ -87,12 +91,12 @@ class Module(Shared):
     ) -> None:
         self.name = name  # as the user gave it
         self._stem = name if path is None else path.stem  # what messages and keys say
-        self._defines = _check_defines(defines, link)
+        self._defines = check_defines(defines, link)
         self.device = device
         self._path = path
         self._source = source
         self.options = checked_options(options)
-        self.link = list(link or ())
+        self.link = checked_links(name, link)
         for item in foreign_links(self.link):
             check_own_code(f"Module '{name}': linked module '{item.name}'", device, item)
         self.logger = logging.getLogger("slangpy")
@@ -433,6 +437,10 @@ class Module(Shared):
         owner = struct if isinstance(struct, Struct) else self.find_struct(struct)
         return None if owner is None else owner._find_method(name)
 
+    def _instead_of(self, name: str) -> str:
+        """What is to be written in place of `module.name = value`."""
+        return instead_of_setting(self, name)
+
     def _plan_table(self, key: Any) -> Any:
         """Plans of one function with one set of options, shared by all equal nodes."""
         table = self._tables.get(key)
@@ -477,22 +485,3 @@ class Module(Shared):
 
 
 _MEMBERS = public_members(Module)
-
-
-def _check_defines(defines: Mapping[str, Any] | None, link: Any) -> dict[str, str]:
-    defines = {} if defines is None else defines
-    if not isinstance(defines, Mapping) or not all(isinstance(name, str) for name in defines):
-        raise TypeError(f"'defines' must be a dict of names and values, got {defines!r}")
-    if defines and any(not isinstance(item, Module) for item in link or ()):
-        raise ValueError(
-            "'defines' cannot be combined with modules of device.load_module() in 'link'; link what Module.load_from_file() "
-            "or Module.load_from_source() gives"
-        )
-    values = {name: str(int(value) if isinstance(value, bool) else value) for name, value in defines.items()}
-    for item in link or ():
-        if isinstance(item, Module) and item._defines != values:
-            raise ValueError(
-                f"linked modules must have the same defines, but '{item.name}' has {item._defines} and this module has "
-                f"{values}; load both with the same 'defines'"
-            )
-    return values

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _native
+from .base.own_names import own_names
 from .base.shared import Shared
 from .bindings.marshall import Marshall
 from .bindings.typeregistry import PYTHON_TYPES
@@ -39,16 +40,20 @@ class PackedMarshall(Marshall):
         self.concrete_shape = shape
 
 
+@own_names
 class PackedArg(_native.PackedArg, Shared):
     """A value that calls take as an argument again and again. Made by `pack`.
 
     It holds what the value was when it was packed (Tensors by reference) and binds as that value does, read-only.
     """
 
+    module: Module
+    python_object: Any
+    """The value that was packed."""
+
     def __init__(self, module: Module, python_object: Any) -> None:
         self.module = module
         self.python_object = python_object
-        """The value that was packed."""
         self._frozen = _freeze(module, python_object, "value")
         super().__init__(_stored(module, self._frozen))
         self._block: Any = None

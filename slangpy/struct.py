@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .base import libslang
 from .base.absent import absent
+from .base.own_names import own_names
 from .base.shared import Shared
 from .compiler.modules.reload import source_changed
 from .function import FunctionCore, FunctionNode
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from .module import Module
 
 
+@own_names
 class Struct(Shared):
     """A Slang type of a module. `S(...)` constructs, `S.method(this, ...)` calls, `S.Inner` is a nested type."""
 
@@ -184,6 +186,12 @@ class Struct(Shared):
             if hasattr(self.type, name):  # what only types of its kind have: num_elements, rows, ...
                 return getattr(self.type, name)
             raise
+
+    def _instead_of(self, name: str) -> str:
+        """What is to be written in place of `Struct.name = value`."""
+        if name in self.fields:
+            return f"'{name}' is a field, which values have: {{'{name}': value}} as argument, or an InstanceList of the struct"
+        return f"'{self.full_name}' is a type of the source, which is changed there"
 
     def _constructor(self) -> FunctionNode:
         return FunctionNode.of(self.module, FunctionCore(self.module, "$init", self.type, is_constructor=True))

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import _native
 from ..base.checks import check_queue
+from ..base.own_names import own_names
 from ..errors import NativeValueError
 from .code import target_code
 from .executable import make_executable
@@ -108,6 +109,7 @@ def check_own_code(what: str, device: Any, code: Any) -> None:
         )
 
 
+@own_names
 class ComputePipeline:
     """The first entry point of a program in executable form.
 
@@ -224,6 +226,7 @@ class ComputePipeline:
         return f"ComputePipeline(\n  label = {self._label!r},\n  thread_group_size = {self.thread_group_size}\n)"
 
 
+@own_names
 class ComputeKernel:
     """A program whose first entry point is run by `dispatch`."""
 

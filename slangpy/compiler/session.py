@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from ..base import libslang
 from ..base.absent import absent
 from ..base.folders import LIBRARY
+from ..base.own_names import own_names
 from ..config import config
 from .enums import (
     ShaderModel as ShaderModel,
@@ -81,6 +82,7 @@ def _fields_or_dict(cls: type[T]) -> type[T]:
     return cls
 
 
+@own_names
 @_fields_or_dict
 @dataclass
 class SlangCompilerOptions:
@@ -127,6 +129,7 @@ class SlangCompilerOptions:
         return _to_dict(self, skip=("shader_model", "cpu_lanes"))
 
 
+@own_names
 @_fields_or_dict
 @dataclass
 class SlangLinkOptions:
@@ -190,6 +193,7 @@ class SpecializationArg:
         return SpecializationArg(str(expression), False)
 
 
+@own_names
 @_fields_or_dict
 @dataclass
 class SlangSessionDesc:

@@ -9,6 +9,7 @@ import numpy as np
 
 from slangpy import _native
 from slangpy._native import CoopVecMatrixDesc, CoopVecMatrixLayout, ScalarType
+from slangpy.base.own_names import own_names
 from slangpy.errors import NativeTypeError, NativeValueError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _ONE, _MANY = ("dst", "dst_desc", "src", "src_desc"), ("dst", "dst_descs", "src"
 _ARRAYS = ("dst", "src", "dst_layout", "src_layout")
 
 
+@own_names
 class CoopVecMatrices(_native.Device):
     """The conversions of a device."""
 

@@ -10,6 +10,8 @@ from typing import Any
 from slangpy._native import Device as NativeDevice
 from slangpy.compiler.modules.reload import ShaderHotReloadEvent, source_changed
 
+from ..base.own_names import own_names
+
 _log = logging.getLogger("slangpy")
 
 
@@ -24,6 +26,7 @@ class _Count:
         self.reloads += 1
 
 
+@own_names
 class LiveCode:
     """Applies changes of a device's sources between frames, and tells as text what is wrong with them.
 

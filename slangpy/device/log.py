@@ -11,6 +11,8 @@ from typing import IO
 from slangpy._native import LogLevel
 from slangpy.base.locks import new_lock
 
+from ..base.own_names import own_names
+
 __all__ = [
     "ConsoleLoggerOutput",
     "FileLoggerOutput",
@@ -104,6 +106,7 @@ def _check_level(what: str, level: LogLevel) -> None:
         raise TypeError(f"{what}: expected a LogLevel, got {level!r}")
 
 
+@own_names
 class Logger:
     """Filters messages by level and hands them to its outputs."""
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from slangpy import _native
 
+from ..base.own_names import own_names
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -52,6 +54,7 @@ class ProfileRow:
 _COLUMNS = ("function", "launches", "total", "mean", "min", "max", "share")
 
 
+@own_names
 class Profile:
     """Times of what a device ran in the block of `with device.profile() as p:`, for reading after its end.
 

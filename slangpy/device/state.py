@@ -65,7 +65,7 @@ class Callbacks:
     def register(self, function: Callable[[Any], Any]) -> int:
         """An id no other callback of the device has."""
         if not callable(function):
-            raise TypeError(f"expected a function as callback, got {function!r}")
+            raise TypeError(f"register_..._callback: 'callback': expected a function of one argument, got {function!r}")
         number = next(self._ids)
         self._functions[number] = function
         return number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from .. import _native
+from ..base.own_names import own_names
 from ..compiler.kernel import check_program
 from ..compiler.modules.reload import follow, source_changed
 
@@ -12,6 +13,7 @@ Desc = TypeVar("Desc", _native.RenderPipelineDesc, _native.RayTracingPipelineDes
 Compiled = TypeVar("Compiled", _native.CompiledRenderPipeline, _native.CompiledRayTracingPipeline)
 
 
+@own_names
 class ProgramPipeline(Generic[Desc, Compiled]):
     """Compiled when made, or at the first use with `defer_target_compilation`; again after a hot reload."""
 

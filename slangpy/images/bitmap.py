@@ -7,11 +7,12 @@ import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
 from .._native import _refuse_masked
+from ..base.own_names import own_names
 from ..errors import NativeValueError
 from .files import FileFormat, read_image, write_image
 from .filters import BoxFilter, FilterBoundaryCondition, resample_axis
@@ -46,6 +47,21 @@ _LARGEST = 1024
 _writers = ThreadPoolExecutor(2, "slangpy-images")
 
 
+_Member = TypeVar("_Member", bound=enum.IntEnum)
+
+
+def _member(name: str, kind: type[_Member], value: Any) -> _Member:
+    """A member of an enum, given as such, by its number or by its name."""
+    if isinstance(value, str) and value in kind.__members__:
+        return kind[value]
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(kind.__members__)
+        raise NativeValueError(f"Bitmap.convert: '{name}': expected a {kind.__name__} ({known}), got {value!r}") from None
+
+
+@own_names
 class Bitmap:
     """An image: `Bitmap(pixel_format, component_type, width, height)`, `Bitmap(array)` or `Bitmap(path)`.
 
@@ -54,6 +70,9 @@ class Bitmap:
     Rows lie from top to bottom, the channels of a pixel side by side. `srgb_gamma` says that the numbers follow the curve
     of sRGB, as those of 8-bit files do. `np.asarray(bitmap)` is a view of the pixels.
     """
+
+    srgb_gamma: bool
+    """Whether the numbers follow the curve of sRGB (alpha never does)."""
 
     PixelFormat = PixelFormat
     ComponentType = DataType
@@ -116,8 +135,7 @@ class Bitmap:
         self._names = list(_CHANNELS.get(kind, names)) or [f"C{i}" for i in range(pixels.shape[2])]
         if len(self._names) != pixels.shape[2]:
             raise NativeValueError(f"Bitmap: {len(self._names)} channel names for {pixels.shape[2]} channels")
-        self.srgb_gamma: bool = pixels.dtype == np.uint8 if srgb_gamma is None else bool(srgb_gamma)
-        """Whether the numbers follow the curve of sRGB (alpha never does)."""
+        self.srgb_gamma = pixels.dtype == np.uint8 if srgb_gamma is None else bool(srgb_gamma)
 
     # --- properties
     @property
@@ -239,8 +257,8 @@ class Bitmap:
         srgb_gamma: bool | None = None,
     ) -> Bitmap:  # fmt: skip
         """The image with other channels, numbers or curve. Integers stand for 0 to 1; missing alpha is 1."""
-        kind = self._kind if pixel_format is None else PixelFormat(pixel_format)
-        type_ = self.component_type if component_type is None else DataType(component_type)
+        kind = self._kind if pixel_format is None else _member("pixel_format", PixelFormat, pixel_format)
+        type_ = self.component_type if component_type is None else _member("component_type", DataType, component_type)
         curve = self.srgb_gamma if srgb_gamma is None else srgb_gamma
         if kind == PixelFormat.multi_channel and kind != self._kind:
             raise NativeValueError("convert: multi_channel is not a format to convert to; make Bitmap(array, channel_names=...)")

@@ -133,7 +133,7 @@ def _check(path: str, kind: FileFormat, pixels: Array, names: list[str]) -> None
         more = " or uint16" if kind == FileFormat.png else ""
         raise RuntimeError(
             f"{path}: {kind.name} files hold 1 to 4 channels of uint8{more}, got {count} of {dtype}; use convert() first, "
-            "or write exr"
+            "as in bitmap.convert(component_type=\"uint8\", srgb_gamma=True), write exr, or call save_image(path, array)"
         )
 
 

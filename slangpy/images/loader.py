@@ -19,6 +19,7 @@ from .._native import (
     TextureUsage,
     get_format_info,
 )
+from ..base.own_names import own_names
 from ..errors import NativeValueError
 from .bitmap import Bitmap, PixelFormat
 from .dds import DdsImage, NoFormatError, read_dds, starts_dds
@@ -35,6 +36,7 @@ class YAHandling(enum.IntEnum):
     __str__ = enum.Enum.__str__
 
 
+@own_names
 @dataclass(init=False)
 class Options:
     """load_as_normalized: integers of 8 and 16 bits are read as 0 to 1. load_as_srgb: 8-bit images with the curve of sRGB
@@ -67,6 +69,7 @@ class Options:
         return value if isinstance(value, Options) else Options(value)
 
 
+@own_names
 class TextureLoader:
     """Makes textures of bitmaps and image files: `TextureLoader(device).load_texture("albedo.png")`.
 
@@ -76,6 +79,7 @@ class TextureLoader:
 
     Options = Options
     YAHandling = YAHandling
+    device: Any
 
     def __init__(self, device: Any) -> None:
         self.device = device

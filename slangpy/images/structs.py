@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.own_names import own_names
 from .scalars import Array, read_normalized, store, to_linear, to_srgb
 
 
@@ -53,6 +54,7 @@ class ByteOrder(enum.IntEnum):
     __str__ = enum.Enum.__str__
 
 
+@own_names
 @dataclass
 class Field:
     """One number of a record; `offset` and `size` in bytes. `blend`: weights and fields of the source to sum instead."""
@@ -70,6 +72,7 @@ def _dtype(type_: DataType) -> np.dtype[Any]:
     return np.dtype(type_.name)
 
 
+@own_names
 class DataStruct:
     """Fields in the order in which they lie in memory: each at its natural alignment, or without gaps (`pack`)."""
 
@@ -199,8 +202,12 @@ class DataStruct:
         return _dtype(DataType(type)).kind == "f"
 
 
+@own_names
 class DataStructConverter:
     """Turns records of one struct into records of another, field by field of the same name."""
+
+    src: DataStruct
+    dst: DataStruct
 
     def __init__(self, src: DataStruct, dst: DataStruct) -> None:
         for field in dst:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.own_names import own_names
 from ..device.device import Device
 from ..tensor import Tensor
 from .base import NetworkBase
@@ -14,12 +15,18 @@ from .kernels import Batch
 from .shape import DTYPES
 
 
+@own_names
 class Network(NetworkBase):
     """A small network: an encoding, `hidden_layers` layers of `width`, and a layer of `outputs`, all with biases.
 
     `network(x)` runs it for many samples in one kernel, `network.backward(x, dy)` its derivatives in another. Functions take
     it as a parameter of the Slang type `network.type_name` (`import slangpy.neural;`) and call its `eval`.
     """
+
+    weights: Tensor
+    """Of each layer in turn its matrix, a row for each of its outputs, then its biases; with gradients."""
+    table: Tensor | None
+    """The entries of a HashGrid, else None; with gradients."""
 
     _name = "Network"
 
@@ -30,9 +37,7 @@ class Network(NetworkBase):
         self._nothing = {kind: Tensor.zeros(device, (1, 1), kind) for kind in {"float", dtype}}
         self._flat = Tensor.zeros(device, (1,), "float")
         self.weights = _learnt(device, weights)
-        """Of each layer in turn its matrix, a row for each of its outputs, then its biases; with gradients."""
-        self.table: Tensor | None = None if table is None else _learnt(device, table)
-        """The entries of a HashGrid, else None; with gradients."""
+        self.table = None if table is None else _learnt(device, table)
         self._levels: Tensor | None = None if levels is None else Tensor.from_numpy(device, levels)
 
     # --- what there is
@@ -117,7 +122,10 @@ class Network(NetworkBase):
     def _rows(self, name: str, value: Any, columns: int) -> Tensor:
         """A Tensor of rows that lie one after the other."""
         if not isinstance(value, Tensor):
-            value = np.ascontiguousarray(value, DTYPES[self.shape.dtype])
+            try:
+                value = np.ascontiguousarray(value, DTYPES[self.shape.dtype])
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"Network: {name}: expected a Tensor or an array of numbers (n, {columns}), got {value!r}") from error
             self._check_rows(name, value.shape, columns)
             if not value.shape[0]:
                 return Tensor.zeros(self._device, (0, columns), self.shape.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..base.own_names import own_names
 from ..device.device import Device
 from ..generators import grid
 from ..module import Module
@@ -35,11 +36,15 @@ class _Moments:
         self.mean, self.square = (Tensor.zeros(device, kept.shape, "float") for _ in range(2))
 
 
+@own_names
 class Adam:
     """Moves the parameters of networks against their gradients: Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015.
 
     Of half networks it keeps the parameters in float; what was loaded into a network after `Adam(network)` is not seen there.
     """
+
+    rate: float
+    """Of learning; can be set between steps."""
 
     def __init__(self, *networks: Network, rate: float = 1e-2, betas: tuple[float, float] = (0.9, 0.99), small: float = 1e-10) -> None:
         """rate: of learning. betas: how much of the mean of gradients, and of squares, stays in a step. small: added to the
@@ -54,7 +59,9 @@ class Adam:
         ]
 
     def step(self) -> None:
-        """One step; sets the gradients to 0."""
+        """One step; sets the gradients to 0. ValueError for a rate that is no number above 0."""
+        if not isinstance(self.rate, (int, float)) or not self.rate > 0:
+            raise ValueError(f"Adam.step: rate: expected a number above 0, got {self.rate!r}")
         self._steps += 1
         first, second = self._betas
         root = (1 - second**self._steps) ** 0.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
+from ..base import libslang
 from ..base.scalars import SCALARS
 from ..compiler.modules.loaded import declared_names
 from ..reflection.kinds import generic_arguments
@@ -95,6 +96,33 @@ def missing_name(module: Any, name: str) -> str:
         return f"{head} outside of others; write module['{inner[0]}']"
     close = difflib.get_close_matches(name, names, 3)
     return f"{head}; did you mean {', '.join(close)}?" if close else head
+
+
+def instead_of_setting(module: Any, name: str) -> str:
+    """What sets a name of a module's source, which assigning an attribute does not; empty where the source has none near."""
+    names = declared_names(module.device_module)
+    meant = [name] if name in names else difflib.get_close_matches(name, names, 1)
+    if not meant:
+        return ""
+    start, found = "" if meant[0] == name else f"did you mean '{meant[0]}'? ", declared(module, meant)[0]
+    variable = found.as_variable() if found.kind.name == "variable" else None
+    if variable is None:
+        return f"{start}'{meant[0]}' is a {_KIND_WORDS.get(found.kind.name, 'declaration')} of the source, which is changed there"
+    has = {word for word in ("static", "const", "extern") if variable.has_modifier(libslang.ModifierID[word])}
+    if "extern" in has:
+        return f"{start}'{meant[0]}' is a constant: pass it by function.constants({{'{meant[0]}': value}})(...)"
+    if has:
+        return (
+            f"{start}'{meant[0]}' is {' '.join(word for word in ('static', 'const') if word in has)}: its value is in the source; "
+            "a global without 'static' is passed by function.set, an 'extern static const' by function.constants"
+        )
+    return (
+        f"{start}'{meant[0]}' is a global of the source, which calls are given: "
+        f"function.set({{'{meant[0]}': value}})(...), also kept as f = function.set(...); or make it a parameter"
+    )
+
+
+_KIND_WORDS = {"func": "function", "generic": "generic", "struct": "type", "enum": "type", "namespace": "namespace"}
 
 
 def _wrong_arguments(module: Any, name: str, names: list[str]) -> str:

@@ -16,13 +16,13 @@ def plain_entry(entry: Any, depth: int = 0) -> Any:
     if isinstance(entry, (tuple, _native.Shape)):
         dims = tuple(entry)
         if not all(isinstance(i, int) for i in dims):
-            raise ValueError(f"Invalid explicit type {entry!r}: a map tuple holds call dimensions (ints)")
+            raise ValueError(f"map: Invalid explicit type {entry!r}: a map tuple holds call dimensions (ints), such as (0, 1)")
         return ("dims", dims)
     if isinstance(entry, str):
         return ("type", entry)
     if isinstance(entry, dict):
         if depth > 64 or not all(isinstance(k, str) for k in entry):
-            raise ValueError("Invalid explicit type: a map dict has field names as keys, and at most 64 levels")
+            raise ValueError("map: Invalid explicit type: a map dict has field names as keys, and at most 64 levels")
         return ("dict", tuple(sorted((k, plain_entry(v, depth + 1)) for k, v in entry.items())))
     name = getattr(entry, "full_name", None)
     if isinstance(name, str):
@@ -30,7 +30,8 @@ def plain_entry(entry: Any, depth: int = 0) -> Any:
     if isinstance(entry, type):
         return ("type", {_native.math.quatf: "float4"}.get(entry, entry.__name__))
     given = reprlib.repr(entry) if isinstance(entry, (int, float, list)) else f"{type(entry).__name__} object"
-    raise ValueError(f"Invalid explicit type {given}: map takes a tuple of call dimensions, a type or a dict")
+    meant = f"; write map(({entry},))" if isinstance(entry, int) and not isinstance(entry, bool) else ""
+    raise ValueError(f"map: Invalid explicit type {given}: map takes a tuple of call dimensions, a type or a dict{meant}")
 
 
 def holds_only_dims(entries: Iterable[Any]) -> bool:
@@ -42,3 +43,11 @@ def holds_only_dims(entries: Iterable[Any]) -> bool:
             if type(dim) is not int:
                 return False
     return True
+
+
+def too_many_mapped(given: int, positional: int) -> ValueError:
+    """The error for a map with more entries than the call has arguments."""
+    return ValueError(
+        f"Too many arguments supplied for explicit vectorization: map has {given} entries, the call {positional} "
+        f"positional argument{'s' * (positional != 1)}; give one entry for each, or name them, as in map(x=(0,))"
+    )

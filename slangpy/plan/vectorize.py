@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..errors import BoundVariableException, KernelGenException, ResolveException
+from .map_entries import too_many_mapped
 from .records import Binding, Options, Parameter, Placed, Resolved, Vectorized
 from .struct_arrays import indexed
 
@@ -127,7 +128,7 @@ def _access(parameter: Parameter, leaf: Binding, bwds: bool) -> tuple[bool, bool
 
 def check_map_count(options: Options, resolved: Resolved, positional: int) -> None:
     if len(options.map_args) > positional:
-        raise ValueError("Too many arguments supplied for explicit vectorization")
+        raise too_many_mapped(len(options.map_args), positional)
     names = {p.name for p in resolved.parameters} | {"_result"}
     for name, _ in options.map_kwargs:
         if name not in names:

@@ -39,8 +39,18 @@ def from_trimesh(value: Any) -> list[Instance]:
 
 
 def load(path: str | os.PathLike[str]) -> list[Instance]:
-    """The meshes of a file that `trimesh` reads, as `from_trimesh` gives them."""
-    return from_trimesh(_trimesh("load").load_scene(os.fspath(path)))
+    """The meshes of a file that `trimesh` reads, as `from_trimesh` gives them.
+
+    FileNotFoundError where there is none, ValueError for files that `trimesh` cannot read or that hold no triangle.
+    """
+    trimesh, name = _trimesh("load"), os.fspath(path)
+    if not os.path.isfile(name):
+        raise FileNotFoundError(f"rays.load: 'path': there is no file {name}; relative paths start at {os.getcwd()}")
+    try:
+        scene = trimesh.load_scene(name)
+    except Exception as error:  # a reader of each format raises what it likes
+        raise ValueError(f"rays.load: {name} cannot be read by trimesh: {type(error).__name__}: {error}") from error
+    return from_trimesh(scene)
 
 
 def _mesh(mesh: Any) -> Mesh:

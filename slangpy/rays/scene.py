@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.own_names import own_names
 from ..device.device import Device
 from ..tensor import Tensor
 from . import driver, hierarchy
@@ -31,6 +32,7 @@ class _Part:
     first_primitive: int
 
 
+@own_names
 class Scene:
     """Shapes and the hierarchy over them, built on the device.
 

@@ -30,7 +30,12 @@ def put(node: Any, cursor: Any, name: str, layout: Any, value: Any) -> None:
         if not value.is_contiguous() or value.offset:
             raise ValueError(f"{node.label}: tensor '{name}' must be contiguous with offset 0 to be bound as a buffer")
         value = value.storage
-    cursor[name] = value
+    try:
+        cursor[name] = value
+    except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
+        if len(error.args) == 1:
+            error.args = (f"{node.label}: {error}",)
+        raise
 
 
 def _requires_grad(value: Any) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _native
+from ..base.own_names import own_names
 
 
+@own_names
 class PreparedCall(_native.PreparedLaunch):
     """A call whose arguments were read when it was prepared: calling this object only launches the kernel.
 

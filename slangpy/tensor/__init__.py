@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _native
 from .._native import BufferUsage, MemoryType
+from ..base.own_names import own_names
 from ..reflection import SlangType
 from ..reflection.dtypes import resolve_dtype, scalar_name_of_numpy
 from . import images as tensor_images, io as tensor_io, show as tensor_show
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Tensor", "TensorDesc", "TensorError"]
 
-_USAGE = BufferUsage.shader_resource | BufferUsage.unordered_access
-_LOCAL = MemoryType.device_local
+_USAGE, _LOCAL = BufferUsage.shader_resource | BufferUsage.unordered_access, MemoryType.device_local
 _make = _native._make_tensor
 
 
+@own_names
 @dataclass
 class TensorDesc:
     """What a tensor is, apart from its storage. Shape, strides and offset count elements; no strides is row-major."""

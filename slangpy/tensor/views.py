@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
+from ..base.own_names import own_names
 from .absent import NoArithmetic
 from .index import (
     TensorError,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _make = _native._make_tensor
 
 
+@own_names
 class TensorViews(NoArithmetic):
     """The part of `Tensor` that looks at the same memory in another way."""
 

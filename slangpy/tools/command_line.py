@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import platform
 import shutil
@@ -23,6 +24,7 @@ from ..compiler.options import session_options
 from ..compiler.session import create_session
 from ..config import config
 from ..inspection import listing_of
+from .arguments import check as check_arguments, told
 from .rewriting import named_defines, rewrite
 from .stubs import stubs_of
 
@@ -93,7 +95,7 @@ def cache_info(options: argparse.Namespace) -> int:
     del options
     folder = cache.folder
     files = _files(folder)
-    print(f"folder   {folder}")
+    print(f"folder   {folder}{'' if folder.is_dir() else ' (not there)'}")
     print(f"size     {_mib(sum(f.stat().st_size for f in files))} of {_mib(cache.size)}")
     for kind in sorted({f.relative_to(folder).parts[0] for f in files}):
         own = _files(folder / kind)
@@ -154,6 +156,16 @@ def _assembly(module: Any, defines: dict[str, str]) -> Any:
     return load_path(session, module._path)
 
 
+def _no_entry_point(options: argparse.Namespace, names: list[str]) -> str:
+    if names:
+        return f"{options.file} has no entry point {options.entry}; it has: {', '.join(names)}"
+    return (
+        f"{options.file} has no entry point; one is marked, as in "
+        '[shader("compute")] [numthreads(32, 1, 1)] void main(uint3 id : SV_DispatchThreadID) {}. '
+        "Functions that Python calls need none: `check` lists them"
+    )
+
+
 def compile_file(options: argparse.Namespace) -> int:
     """Code of the file's entry points for a device, written into a folder (-o) or to stdout: SPIR-V as text on a terminal,
     as bytes into a pipe or file."""
@@ -161,9 +173,7 @@ def compile_file(options: argparse.Namespace) -> int:
     found = module.device_module.entry_points
     points = [p for p in found if options.entry is None or p.name == options.entry]
     if not points:
-        names = ", ".join(p.name for p in found) or "none"
-        print(f"compile: {options.file} has no entry point {options.entry or ''}; it has: {names}", file=sys.stderr)
-        return 1
+        raise ValueError(_no_entry_point(options, [p.name for p in found]))
     folder = Path(options.output) if options.output else None
     source = module.device_module
     as_text = options.text or (folder is None and sys.stdout.isatty())
@@ -176,6 +186,8 @@ def compile_file(options: argparse.Namespace) -> int:
         if folder is None:
             sys.stdout.buffer.write(code)
             continue
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(f"-o {folder} is a file; expected a folder, which is made where it is not there")
         folder.mkdir(parents=True, exist_ok=True)
         form = f"{module.device.compile_target.format}{'-asm' if source is not module.device_module else ''}"
         target = folder / f"{Path(options.file).stem}.{point.name}.{form}"
@@ -202,12 +214,13 @@ def view(options: argparse.Namespace) -> int:
 
 def parser() -> argparse.ArgumentParser:
     main_parser = argparse.ArgumentParser(prog="python -m slangpy", description=__doc__)
-    main_parser.set_defaults(run=lambda options: main_parser.print_help())
+    main_parser.set_defaults(run=lambda options: main_parser.print_help(), command="slangpy")
+    main_parser.add_argument("--version", action="version", version=f"slangpy {spy.__version__}")
     commands = main_parser.add_subparsers(metavar="COMMAND")
 
     def add(to: Any, name: str, function: Any) -> argparse.ArgumentParser:
         command = to.add_parser(name, help=function.__doc__, description=function.__doc__)
-        command.set_defaults(run=function)
+        command.set_defaults(run=function, command=command.prog.removeprefix(main_parser.prog).strip())
         return command
 
     add(commands, "info", info)
@@ -249,9 +262,21 @@ def _add_view(command: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """0: done; 1: it failed, with a message on stderr; 2: the command line is wrong; 130: Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files in letters that the terminal does not have
     options = parser().parse_args(arguments)
     try:
-        return options.run(options) or 0
-    except (spy.SlangCompileError, ImportError, RuntimeError, ValueError, OSError) as error:
-        print(error, file=sys.stderr)
+        check_arguments(options)
+        code = options.run(options) or 0
+        sys.stdout.flush()
+    except BrokenPipeError:  # who reads has enough, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except KeyboardInterrupt:
+        return 130
+    except (spy.SlangCompileError, ImportError, RuntimeError, ValueError, OSError) as error:
+        print(told(options.command, error), file=sys.stderr)
+        return 1
+    return code

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..compiler.rewrites import Rewritten, rewrite_file, rules
+from .arguments import check_encoding
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? ")
 
@@ -61,6 +62,7 @@ def rewrite(options: argparse.Namespace) -> int:
     if options.rules:
         print("\n".join(_table()))
     if options.file is not None:
+        check_encoding(options.file)
         defines = named_defines(options.define)
         made = rewrite_file(options.file, options.include, for_cpu=options.device == "cpu", defines=defines)
         for line in diff(made, options.file):

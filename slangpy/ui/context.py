@@ -7,6 +7,7 @@ import weakref
 from typing import Any
 
 from .._native import Device, Texture, TextureView
+from ..base.own_names import own_names
 from .events import tell_keyboard, tell_mouse
 from .library import current, leave, load_imgui, set_up
 from .renderer import Renderer
@@ -17,6 +18,7 @@ _LEAST_STEP = 1e-4
 """Seconds: ImGui wants time to go on."""
 
 
+@own_names
 class Context:
     """Widgets below `screen`, on a device that rasterises. No window is needed.
 

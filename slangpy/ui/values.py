@@ -137,6 +137,8 @@ class ComboBox(ValueWidget):
         items: Sequence[str] = (), **common: bool,
     ) -> None:  # fmt: skip
         super().__init__(parent, label, value, callback, **common)
+        if isinstance(items, str):
+            raise TypeError(f"{type(self).__name__} 'items': expected a list of texts, got {items!r}; write [{items!r}]")
         self.items = list(items)
 
     def _default(self) -> int:
@@ -203,6 +205,10 @@ class NumberWidget(ValueWidget):
 class _Slider(NumberWidget):
     """min, max: what the slider reaches."""
 
+    min: float
+    max: float
+    flags: SliderFlags
+
     def _speed(self) -> list[float]:
         """What drags have besides."""
         return []
@@ -227,6 +233,8 @@ class _Slider(NumberWidget):
 class _Drag(_Slider):
     """min, max: without effect where they are equal. speed: of the value, a pixel."""
 
+    speed: float
+
     def __init__(
         self, parent: Widget | None = None, label: str = "", value: Any = None, callback: Callback | None = None,
         speed: float = 1.0, min: float = 0, max: float = 0, format: str | None = None,
@@ -241,6 +249,10 @@ class _Drag(_Slider):
 
 class _Input(NumberWidget):
     """step, step_fast: of the buttons of a single number."""
+
+    step: float
+    step_fast: float
+    flags: InputTextFlags
 
     def __init__(
         self, parent: Widget | None = None, label: str = "", value: Any = None, callback: Callback | None = None,

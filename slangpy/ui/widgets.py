@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._native import float2
+from ..base.own_names import own_names
 
 _numbers = itertools.count(1)
 Calls = list[tuple[Callable[..., Any], tuple[Any, ...]]]
 """Callbacks of a frame with their arguments, which run when all of it is laid out."""
 
 
+@own_names
 class Widget:
     """A node of the tree. parent: the widget that it is drawn in, or None."""
 
@@ -27,6 +29,11 @@ class Widget:
         self.visible = visible
         self.enabled = enabled
         self.parent = parent
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "callback" and value is not None and not callable(value):
+            raise TypeError(f"{type(self).__name__} 'callback': expected a function or None, got {value!r}")
+        super().__setattr__(name, value)
 
     # --- the tree
 

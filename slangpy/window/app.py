@@ -11,6 +11,7 @@ from pathlib import Path
 from .. import ui
 from .._native import CommandEncoder, Device as NativeDevice, DeviceType, Format, Texture, TextureUsage, uint3
 from ..base.keys import KeyCode
+from ..base.own_names import own_names
 from ..device import Device, create_device
 from ..device.live import LiveCode
 from ..images import save_image
@@ -28,6 +29,7 @@ _BYTES[Format.rgba8_unorm_srgb] = _BYTES[Format.rgba8_unorm]
 """Red, green and blue of the formats whose bytes are stored as they are."""
 
 
+@own_names
 @dataclass
 class AppDesc:
     """device: None for one that the app makes."""
@@ -44,6 +46,7 @@ class RenderContext:
     command_encoder: CommandEncoder
 
 
+@own_names
 class App:
     """Runs the frames of its windows.
 
@@ -86,6 +89,7 @@ class App:
         return any(shown)
 
 
+@own_names
 class AppWindow:
     """A window of an app, to be subclassed: `render` draws a frame, the hooks `on_...` are told what happens.
 

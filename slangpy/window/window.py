@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._native import int2, uint2
+from ..base.own_names import own_names
 from .events import CursorMode, CursorShape, GamepadEvent, GamepadState, KeyboardEvent, MouseEvent, WindowMode
 from .gamepad import Gamepad
 from .queue import EventQueue
@@ -18,6 +19,7 @@ from .system import ask, glfw_for_windows
 _CALLBACKS = ("on_resize", "on_keyboard_event", "on_mouse_event", "on_gamepad_event", "on_gamepad_state", "on_drop_files")
 
 
+@own_names
 class Window:
     """A window, and what its user does with it.
 

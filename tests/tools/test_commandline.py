@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import slangpy as spy
+from slangpy.tools import command_line
 
 SOURCE = """
 /// Doc.
@@ -73,7 +74,7 @@ def test_check(file: Path, tmp_path: Path) -> None:
         assert line in text.splitlines()
     wrong = run("check", str(file), code=1)
     assert "FACTOR" in wrong.stderr and f"{file}:3" in wrong.stderr
-    assert "no such file" in run("check", str(tmp_path / "missing.slang"), code=1).stderr
+    assert "there is no file" in run("check", str(tmp_path / "missing.slang"), code=1).stderr
     assert "'gpu' is no type of device" in run("check", str(file), "-d", "gpu", code=1).stderr
 
 
@@ -214,3 +215,81 @@ def test_every_setting_is_documented() -> None:
     names = set(re.findall(r"\"(SLANGPY_[A-Z0-9_]+)\"", code)) - {"SLANGPY_TEST_COMPILE_FAULT"}
     documented = set(re.findall(r"`(SLANGPY_[A-Z0-9_]+)`", (root / "docs" / "command-line.md").read_text()))
     assert names == documented
+
+
+WRONG: list[tuple[list[str], int, tuple[str, ...]]] = [
+    (["check", "nowhere.slang"], 1, ("check: there is no file nowhere.slang", "relative paths start at")),
+    (["check", "folder.slang"], 1, ("check: folder.slang is a folder; expected a .slang file",)),
+    (["stubs", ""], 1, ("stubs: FILE is empty",)),
+    (["view", "nowhere.slang"], 1, ("view: there is no file nowhere.slang",)),
+    (["rewrite", "latin.slang"], 1, ("rewrite: latin.slang:2:4: the byte 0xE9 is not UTF-8; save the file with that encoding",)),
+    (["check", "latin.slang"], 1, ("check: ", "latin.slang:2:4", "0xE9 is not UTF-8")),
+    (["compile", "plain.slang"], 1, ("compile: plain.slang has no entry point", '[shader("compute")]')),
+    (["compile", "kernel.slang", "-e", "mian"], 1, ("compile: kernel.slang has no entry point mian; it has: main",)),
+    (["compile", "kernel.slang", "-o", "plain.slang"], 1, ("compile: -o plain.slang is a file; expected a folder",)),
+    (["compile", "kernel.slang", "-o", "plain.slang/x"], 1, ("compile: plain.slang/x: Not a directory",)),
+    (["stubs", "plain.slang", "-o", "folder.slang"], 1, ("stubs: folder.slang: Is a directory",)),
+    (["check", "plain.slang", "-I", "absent"], 1, ("check: -I absent: there is no such folder",)),
+    (["check", "plain.slang", "-D", "A B=1"], 1, ("check: -D 'A B=1'", "NAME or NAME=VALUE")),
+    (["check", "plain.slang", "-d", "gpu"], 1, ("check: Device 'type': 'gpu'", '"vulkan"')),
+    (["cache", "export", "plain.slang"], 1, ("cache export: plain.slang", "Not a directory")),
+    (["--versoin"], 2, ("usage: python -m slangpy", "--versoin")),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wrong")
+    (folder / "folder.slang").mkdir()
+    (folder / "plain.slang").write_text("float f(float x) { return x; }\n")
+    (folder / "latin.slang").write_bytes(b"float f(float x) { return x; }\n// \xe9\n")
+    (folder / "kernel.slang").write_text('[shader("compute")] [numthreads(1, 1, 1)] void main() {}\n')
+    return folder
+
+
+def _answer(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Exit code and stderr of a command, run in this process."""
+    try:
+        code = command_line.main(arguments)
+    except SystemExit as end:
+        code = int(end.code or 0)
+    return code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("arguments", "code", "words"), WRONG, ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "")
+def test_mistakes(
+    arguments: list[str], code: int, words: tuple[str, ...], wrong: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(wrong)
+    got, text = _answer(arguments, capsys)
+    assert got == code and all(word in text for word in words), text
+
+
+def test_letters_that_a_terminal_lacks(tmp_path: Path) -> None:
+    file = tmp_path / "spaß.slang"
+    file.write_text("float f(float x) { return x; }\n")
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-m", "slangpy", "stubs", str(file)], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0 and "spa\\xdf.pyi" in done.stdout, done.stderr
+    assert "f: _f" in file.with_suffix(".pyi").read_text("utf-8")
+
+
+def test_readers_that_have_enough() -> None:
+    """`python -m slangpy check file | head -0`."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run([sys.executable, "-m", "slangpy", "--help"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+        also = subprocess.run([sys.executable, "-m", "slangpy", "cache", "info"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(writing)
+    assert "Traceback" not in done.stderr
+    assert also.returncode == 1 and also.stderr == "", also.stderr
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        command_line.main(["--version"])
+    assert end.value.code == 0 and capsys.readouterr().out == f"slangpy {spy.__version__}\n"

@@ -129,14 +129,15 @@ def test_saving(device_type: spy.DeviceType, tmp_path: Path, capsys: pytest.Capt
     ("arguments", "message"),
     [
         (["absent.slang"], "view: there is no file absent.slang"),
-        (["absent.slang", "--size", "640"], "view: --size 640: expected WIDTHxHEIGHT, each from 1 to 16384, as 640x480"),
-        (["absent.slang", "--size", "0x4"], "view: --size 0x4: expected"),
+        (["there.slang", "--size", "640"], "view: --size 640: expected WIDTHxHEIGHT, each from 1 to 16384, as 640x480"),
+        (["there.slang", "--size", "0x4"], "view: --size 0x4: expected"),
     ],
 )
 def test_wrong_arguments(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("there.slang").write_text("")
     assert main(["view", *arguments]) == 1
     assert message in capsys.readouterr().err
 

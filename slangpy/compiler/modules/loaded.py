@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -83,6 +83,37 @@ def checked_options(options: Any) -> dict[str, Any]:
     if merged["convert"] not in ("none", "safe", "any"):
         raise ValueError(f"option convert must be 'none', 'safe' or 'any', got {merged['convert']!r}")
     return merged
+
+
+def checked_links(name: str, link: Any) -> list[Any]:
+    """What a module is linked with, as a list. TypeError for what is no module."""
+    if isinstance(link, (str, bytes)) or hasattr(type(link), "_compiled"):
+        link = [link]  # one in place of a list: what it is says the check
+    for item in link or ():
+        if not hasattr(type(item), "_compiled") and not hasattr(item, "session"):
+            raise TypeError(
+                f"Module '{name}': 'link' takes modules, got {item!r}; load it first: link=[Module.load_from_file(device, path)]"
+            )
+    return list(link or ())
+
+
+def check_defines(defines: Mapping[str, Any] | None, link: Any) -> dict[str, str]:
+    defines = {} if defines is None else defines
+    if not isinstance(defines, Mapping) or not all(isinstance(name, str) for name in defines):
+        raise TypeError(f"'defines' must be a dict of names and values, got {defines!r}")
+    if defines and any(not hasattr(type(item), "_compiled") for item in link or ()):
+        raise ValueError(
+            "'defines' cannot be combined with modules of device.load_module() in 'link'; link what Module.load_from_file() "
+            "or Module.load_from_source() gives"
+        )
+    values = {name: str(int(value) if isinstance(value, bool) else value) for name, value in defines.items()}
+    for item in link or ():
+        if hasattr(type(item), "_compiled") and item._defines != values:
+            raise ValueError(
+                f"linked modules must have the same defines, but '{item.name}' has {item._defines} and this module has "
+                f"{values}; load both with the same 'defines'"
+            )
+    return values
 
 
 def foreign_links(link: Any) -> list[Any]:

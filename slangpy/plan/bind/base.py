@@ -152,7 +152,7 @@ def _hint_of(value: Value, type_: SlangType) -> str:
     tensor = TENSOR.match(type_.full_name)
     if tensor and value.kind in ("bool", "int", "float", "scalar"):
         return f"pass an array or a Tensor with {tensor.group(5)} dimensions or more"
-    if type_.kind == "struct" and value.kind in ("list", "array") and type_.fields:
+    if type_.kind == "struct" and value.kind in ("bool", "int", "float", "scalar", "vector", "list", "array") and type_.fields:
         return f"pass a dict of its fields: {{{', '.join(f'{name!r}: ...' for name in type_.fields)}}}"
     return ""
 

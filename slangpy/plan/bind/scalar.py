@@ -71,7 +71,7 @@ def _bind_math(value: Value, type_: SlangType, context: Context) -> Binding:
     if not (same or converts(scalar, element.full_name, context.convert)) or type_.kind == "array":
         raise no_match(value, type_, _convert_hint(scalar, element.full_name))
     if len(inner) > len(sizes) - same or list(sizes[len(sizes) - len(inner) :]) != inner:
-        raise no_match(value, type_)
+        raise no_match(value, type_, f"it has the shape {list(sizes)}, expected one that ends in {inner}: pass a value of that size")
     dims = len(sizes) - len(inner)
     cost = (number_cost(scalar, element.full_name), 1 if dims else 0)
     return Binding("packed", value, type_.full_name, type_, dims, tuple(inner), scalar, cost=cost)

@@ -11,6 +11,7 @@ from typing import Any
 from ...errors import BoundVariableException, ResolveException, UnmappedNone
 from ...reflection import SlangType
 from ..bind.base import TENSOR, optional_of, split_element
+from ..map_entries import too_many_mapped
 from ..records import Argument, Options, Resolved, Value
 from .bind import Attempt
 from .generic import try_overload
@@ -33,7 +34,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     _check_values(target, arguments, options)
     _check_entry_point(target)
     if len(options.map_args) > sum(a.name is None for a in arguments):
-        raise ValueError("Too many arguments supplied for explicit vectorization")
+        raise too_many_mapped(len(options.map_args), sum(a.name is None for a in arguments))
     overloads = target.overloads
     attempts: list[tuple[Any, list[Attempt]]] = []
     for overload in overloads:

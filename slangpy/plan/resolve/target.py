@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -140,6 +141,12 @@ def accepted(target: Target, arguments: tuple[Argument, ...]) -> list[str]:
     return texts
 
 
+def _said_of_this(parameters: Sequence[Any]) -> str:
+    """For methods: what their first argument is."""
+    is_method = bool(parameters) and parameters[0].name == "this"
+    return f"; the first argument of a method is 'this', a value of {parameters[0].type.full_name}" if is_method else ""
+
+
 def place(
     target: Target, function: Any, arguments: tuple[Argument, ...], options: Options
 ) -> tuple[dict[str, Argument], Argument | None, str]:
@@ -172,5 +179,5 @@ def place(
     if missing:
         outputs = [p.name for p in parameters if p.io == "out"]
         takes = "; it is an output: pass spy.ValueRef(), or an array where the call runs over arrays"
-        return {}, None, f"Parameter '{missing[0]}' not specified{takes if missing[0] in outputs else ''}"
+        return {}, None, f"Parameter '{missing[0]}' not specified{takes if missing[0] in outputs else _said_of_this(parameters)}"
     return placed, result, ""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slangpy.base import libslang
+from slangpy.base.keywords import checked_keywords
 from slangpy.base.locks import new_lock, new_rlock
 from slangpy.compiler.cache import cache, digest
 from slangpy.compiler.package_files import library_hash, planner_hash
@@ -34,6 +35,7 @@ _busy: dict[LoadOptions, threading.RLock] = {}
 _guard = new_lock()
 
 
+@checked_keywords
 def loadModule(
     fileName: str | os.PathLike[str],
     skipSlang: Any = None,

@@ -22,8 +22,6 @@ _MOST = 16384
 
 def run(options: argparse.Namespace) -> int:
     width, height = parse_size(options.size)
-    if not os.path.isfile(options.file):
-        raise FileNotFoundError(f"view: there is no file {options.file}")
     if options.save:
         save(options, width, height)
         return 0

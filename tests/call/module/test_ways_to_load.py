@@ -88,7 +88,7 @@ def importing_file(device: Any, folder: Path) -> Any:
 def importing_text(device: Any, folder: Path) -> Any:
     kept = spy.Module.load_from_source(device, "ways_imported", FACTS)
     module = spy.Module.load_from_source(device, "ways_importing", USER.replace("IMPORT", "import ways_imported;"))
-    module.kept = kept
+    module._kept = kept
     return module
 
 
