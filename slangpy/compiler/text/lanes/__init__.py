@@ -59,7 +59,7 @@ def with_lanes(code: bytes, for_all: bool = False) -> bytes | None:
         return None
     try:
         made = _rewritten(code[begin:].decode(), for_all)
-    except Unfit:
+    except (Unfit, RecursionError):  # expressions may be nested as deep as a user's loops were written out
         return None
     head = code[:begin] if split < 0 else code[:split]
     return head + _ALWAYS * for_all + lanes_header() + KERNEL + made.encode()
