@@ -14,6 +14,10 @@ def _flag(name: str) -> bool:
     return os.environ.get(name, "").strip().lower() in ("1", "true", "yes", "on")
 
 
+def _is_off(name: str) -> bool:
+    return os.environ.get(name, "").strip().lower() in ("0", "false", "no", "off")
+
+
 def _hide_frames() -> None:
     """Errors of calls end at the user's own line, unless the frames inside of the package are asked for."""
     folder = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -113,8 +117,9 @@ class Config:
     cpu_threads: int = field(default_factory=lambda: _number("SLANGPY_CPU_THREADS"))
     cpu_wave_lanes: int = field(default_factory=lambda: _number("SLANGPY_CPU_WAVE_LANES") or 1)
     """Lanes of a wave on CPU devices: 1, or 32 for kernels that assume the warps of CUDA."""
-    cpu_lanes: bool = field(default_factory=lambda: _flag("SLANGPY_CPU_LANES"))
-    """Whether kernels of CPU devices run many invocations at once where their loops end at different times."""
+    cpu_lanes: bool = field(default_factory=lambda: not _is_off("SLANGPY_CPU_LANES"))
+    """Whether kernels of CPU devices run many invocations at once where their loops end at different times. Devices look when
+    they first compile."""
     progress: bool = field(default_factory=lambda: os.environ.get("SLANGPY_PROGRESS", "").strip() != "0")
     """Whether compiling that takes over a second says so on stderr."""
     compile_in_process: bool = field(default_factory=lambda: _flag("SLANGPY_COMPILE_IN_PROCESS"))

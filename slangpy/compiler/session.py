@@ -106,8 +106,8 @@ class SlangCompilerOptions:
     dump_intermediates_prefix: str = ""
     enable_experimental_features: bool = False
     cpu_lanes: bool = True
-    """Of CPU devices: calls of functions with loops that end at different times take many elements at once, where the
-    environment variable SLANGPY_CPU_LANES is 1; False: none do."""
+    """Of CPU devices: calls of functions with loops that end at different times take many elements at once, with the same
+    bits, where a kernel gains by it; False, or the environment variable SLANGPY_CPU_LANES=0: none do."""
 
     @staticmethod
     def given(value: SlangCompilerOptions | Mapping[str, Any] | None) -> dict[str, Any]:

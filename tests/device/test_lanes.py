@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,10 @@ from attack.lanes.strict import strict_compiler
 
 import slangpy as spy
 from slangpy.compiler import executable
-from slangpy.config import config
+from slangpy.compiler.text.host import END_OF_PRELUDE
+from slangpy.compiler.text.lanes import with_lanes
+from slangpy.compiler.text.short import compile_kernel
+from slangpy.config import Config, config
 
 pytestmark = [pytest.mark.one, pytest.mark.needs_kernels]
 
@@ -83,6 +87,22 @@ float bent(float x, float y, no_diff int most)
     return sum;
 }
 void stored(int start, int most, int place, RWTensor<int, 1> steps) { steps[place] = turns(start, most); }
+float large(float x, int most)
+{
+    float seen[1 << 20], sum = x;
+    for (int i = 0; i < most && sum < 50; i++)
+    {
+        seen[(i * 7) & 0xfffff] = sum;
+        sum = (sum * 1.25 + x * x) * 0.5 + x * sum * 0.125 - seen[0] * 0.01 + 0.5;
+    }
+    return sum;
+}
+float uniform_turns(float x, int most)
+{
+    for (int i = 0; i < most; i++)
+        x = x * x * 0.5 + 0.125;
+    return x;
+}
 """
 
 
@@ -139,7 +159,9 @@ def derivatives(device: spy.Device, module: spy.Module) -> dict[str, np.ndarray]
     row, column = (spy.Tensor.from_numpy(device, x).with_grads() for x in (c[:1, :, 0].copy(), c[:, :1, 1].copy()))
     y = spy.Tensor.from_numpy(device, np.zeros((9, 37), np.float32)).with_grads()
     y.grad.copy_from_numpy(c[:, :, 2].copy())
+    device.deterministic = True  # else threads decide in which order they add
     module.bent.bwds(row, column, 24, _result=y)
+    device.deterministic = False
     found["bent"] = np.concatenate([x.grad.to_numpy().ravel() for x in (row, column)])
     for x in (row, column):
         x.grad.copy_from_numpy(np.full(x.shape.as_tuple(), 0.5, np.float32))
@@ -173,3 +195,63 @@ def test_values(results: dict[str, list[np.ndarray]]) -> None:
         left &= abs(z) <= 2
         count += left
     assert np.mean(results["mandelbrot"][1][3:] == count) > 0.97, "rounding moves few"
+
+
+@pytest.mark.parametrize(("value", "is_on"), [(None, True), ("", True), ("1", True), ("0", False), ("off", False)])
+def test_environment(value: str | None, is_on: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLANGPY_CPU_LANES", raising=False)
+    if value is not None:
+        monkeypatch.setenv("SLANGPY_CPU_LANES", value)
+    assert Config().cpu_lanes == is_on
+
+
+class Taken(Exception):
+    """Instead of a compiled kernel."""
+
+
+class NoCompiler:
+    """Keeps what the C++ compiler would read."""
+
+    def __init__(self) -> None:
+        self.text = b""
+
+    def compile(self, text: bytes, *_: Any, **__: Any) -> bytes:
+        self.text = text
+        raise Taken
+
+
+def texts_of(names: list[str], lanes: bool, options: dict[str, Any]) -> dict[str, bytes]:
+    """What the C++ compiler gets for functions of floats, or of points, and a number of steps."""
+    compiler, found = NoCompiler(), {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(config, "cpu_lanes", lanes)
+        patch.setattr(config, "cache_enabled", False)
+        patch.setattr(executable, "compile_kernel", lambda _, text, entry, **given: compile_kernel(compiler, text, entry, **given))
+        device = spy.Device(type=spy.DeviceType.cpu, compiler_options=options)
+        module = spy.Module.load_from_source(device, "lanes", SOURCE)
+        for name in names:
+            given = np.zeros((5,) if name in ("large", "uniform_turns") else (5, 2), np.float32)
+            with pytest.raises(Taken):
+                getattr(module, name)(given, 10, _result="numpy")
+            found[name] = compiler.text
+        device.close()
+    return found
+
+
+def test_which_kernels_change() -> None:
+    """All others stay as they are: those that have no loop that ends at different times, one that computes too little,
+    and one with an array that is too large for 32 elements."""
+    others = ["polynomial", "sines", "uniform_turns", "gcd", "large"]
+    on, off = (texts_of(["mandelbrot", *others], lanes, {}) for lanes in (True, False))
+    assert b"mandelbrot_0_lanes_" in on.pop("mandelbrot")
+    plain = off.pop("mandelbrot")
+    assert b"_lanes" not in plain and b"_spy_main" in plain
+    assert on == off
+    assert texts_of(["mandelbrot"], True, {"cpu_lanes": False}) == {"mandelbrot": plain}
+
+
+def test_deep_expressions_have_no_lanes() -> None:
+    """They are left to the compiler, which reads deeper ones than Python can."""
+    code = "static void __spy_main(void* a)\n{\nint64_t i = 0LL;\nfor(;;)\n{\nif(i < 3LL)\n{\n}\nelse\n{\nbreak;\n}\n"
+    code += f"float y = {'(' * 5000}1.0f{')' * 5000};\nfor(;;)\n{{\nbreak;\n}}\ni = i + 1LL;\n}}\n}}\n"
+    assert with_lanes(END_OF_PRELUDE + code.encode(), for_all=True) is None

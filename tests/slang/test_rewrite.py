@@ -475,7 +475,7 @@ def test_what_calls_write_before_loops(body: str, expected: str) -> None:
 def test_what_calls_write_in_conditions(body: str, expected: str) -> None:
     head = OUTS + "float two(out float x, out float y) {}\n"
     line = "[Differentiable] void f(float a, float b, int k) "
-    got = rewrite_outs(head + line + "{ " + body + " }")
+    got = rewrite_call_outputs(head + line + "{ " + body + " }")
     name = re.search(r"_spy_first_\w+", got)
     assert name
     declared = "T FIRST<T, U>(T v, U u) { return v; } [Differentiable] T FIRST<T : IDifferentiable, U>(T v, no_diff U u) { return v; } "

@@ -72,8 +72,8 @@ void CudaLauncher::start(CudaKernel& kernel, const std::array<uint32_t, 3>& grou
     m_context.labels().note(kernel.m_label_index);
     const CudaRange range(kernel.m_label);
     CUresult result = m_context.api().cuLaunchKernel(kernel.m_function, groups[0], groups[1], groups[2], size[0],
-                                                     size[1], size[2], shared_memory + kernel.m_shared_bytes, stream, nullptr,
-                                                     kernel.m_parameter_bytes ? extra : nullptr);
+                                                     size[1], size[2], shared_memory + kernel.m_shared_bytes, stream,
+                                                     nullptr, kernel.m_parameter_bytes ? extra : nullptr);
     if (result != CUDA_SUCCESS) [[unlikely]] {
         int registers = 0, threads = 0;
         m_context.api().cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel.m_function);

@@ -27,8 +27,8 @@ from .tokens import Unfit
 
 _WIDE_FOR_SINGLE = 8
 """So many operations of all lanes at once make up for one that is done for one lane after the other, in loops."""
-_MOST_WIDE, _MOST_SINGLE = 1000, 24
-"""Of all operations in a function: what compilers take a second or two for."""
+_MOST_WIDE, _MOST_SINGLE = 400, 24
+"""Of all operations in a function: what compilers take about a second for, at 2 to 3 ms for each of some 50."""
 
 
 _IF = "#if SPY_HAS_LANES\n"
@@ -59,7 +59,7 @@ def with_lanes(code: bytes, for_all: bool = False) -> bytes | None:
         return None
     try:
         made = _rewritten(code[begin:].decode(), for_all)
-    except Unfit:
+    except (Unfit, RecursionError):  # expressions may be nested as deep as a user's loops were written out
         return None
     head = code[:begin] if split < 0 else code[:split]
     return head + _ALWAYS * for_all + lanes_header() + KERNEL + made.encode()

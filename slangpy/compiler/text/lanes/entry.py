@@ -191,6 +191,8 @@ class Entry:
             used[k + 1] |= {root(target).text for _, target in self._behind(segment)}
         declared = {s.name: k for k, segment in enumerate(self.segments) for s in segment.statements if s.kind == "declare"}
         kept = [n for n, k in declared.items() if any(n in names for names in used[k + 1 :])]
+        for name in kept:
+            self.program.structs.check_size(self.own[name])
         lines = [f"const int64_t _from = {loop.index};"] + [f"const int64_t {name}_from = {name};" for name in loop.counters]
         lines += [f"for (int64_t _begin = _from; _begin < {loop.last}; _begin += SPY_LANES)", "{"]
         lines += [f"const int _n = {loop.last} - _begin < SPY_LANES ? int({loop.last} - _begin) : SPY_LANES;"]

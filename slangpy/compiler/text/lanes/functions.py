@@ -106,6 +106,9 @@ class LaneFunction(Expressions):
     def write(self) -> str:
         function = self.analysis.function
         self.is_divergent = any(self.analysis.loops.values())
+        for name, shape in self.analysis.shapes.items():
+            type = self.analysis.types.names[name]
+            self.program.structs.check_size(type[:-1] if shape == BEHIND else type)
         parameters = [f"{self._parameter(t, s)} {n}" for (t, n), s in zip(function.parameters, self.shapes, strict=True)]
         for (_, name), shape in zip(function.parameters, self.shapes, strict=True):
             self.homes[name] = "" if shape == BEHIND else "_m"

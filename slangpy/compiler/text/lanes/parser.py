@@ -18,6 +18,7 @@ _TEMPLATES = frozenset({"Vector", "Matrix", "FixedArray"})
 _LEVELS = (
     ("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", ">", "<=", ">="), ("<<", ">>"), ("+", "-"), ("*", "/", "%"),
 )  # fmt: skip
+_LEVEL = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators}
 _BETWEEN = frozenset({"_spy_by", "_spy_wrap"})
 _LEFT_ALONE = frozenset({"goto", "while", "do", "case", "default", "else", "asm", "const", "static"})
 
@@ -78,16 +79,15 @@ class Parser:
     # --- expressions
 
     def expression(self, level: int = 0) -> Expr:
-        if level == len(_LEVELS):
-            return self._unary()
-        left = self.expression(level + 1)
-        while (operator := self._operator(level)) in _LEVELS[level]:
+        """level: operators that bind less are left to the caller."""
+        left = self._unary()
+        while (binds := _LEVEL.get(operator := self._operator(), -1)) >= level:
             self.at += len(operator) if operator == ">>" else 1
             by = ""
             if self.peek() in _BETWEEN:
                 by = self.take().text
                 self.expect(*(operator if operator == ">>" else (operator,)))
-            left = Expr("binary", operator, (left, self.expression(level + 1)), by)
+            left = Expr("binary", operator, (left, self.expression(binds + 1)), by)
         if level == 0 and self.peek() == "?":
             self.take()
             yes = self.expression()
@@ -95,7 +95,7 @@ class Parser:
             left = Expr("choice", "?", (left, yes, self.expression()))
         return left
 
-    def _operator(self, level: int) -> str:
+    def _operator(self) -> str:
         first = self.peek()
         if first == ">" and self.peek(1) == ">" and self.tokens[self.at].end == self.tokens[self.at + 1].at:
             return ">>"

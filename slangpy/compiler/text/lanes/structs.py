@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from math import prod
 
 from .parser import Unit
+from .tokens import Unfit
 from .tree import NATIVE, Struct, arguments_of, is_vector
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_BYTES = {"bool": 1, "int8_t": 1, "uint8_t": 1, "half": 2, "int16_t": 2, "uint16_t": 2, "float": 4, "int32_t": 4, "uint32_t": 4}
+_OTHER_BYTES = 8
+_MOST_BYTES = 1024
+"""Of one value in lanes: those of larger ones would leave the first cache, and then the stack."""
 
 
 class Structs:
@@ -22,6 +28,21 @@ class Structs:
         if is_vector(type):
             return arguments_of(type)[0] in NATIVE
         return type.startswith("FixedArray<") or type in self.unit.structs
+
+    def check_size(self, type: str) -> None:
+        """Whether one value for each lane can be held."""
+        if self._bytes(type) > _MOST_BYTES:
+            raise Unfit("a large array")
+
+    def _bytes(self, type: str) -> int:
+        if type.endswith("*"):
+            return _OTHER_BYTES
+        if type in self.unit.structs:
+            return sum(self._bytes(field) for field, _ in self.unit.structs[type].fields)
+        inner, *counts = arguments_of(type) or ("",)
+        if not counts or not all(count[0].isdigit() for count in counts):
+            return _BYTES.get(type, _OTHER_BYTES)
+        return self._bytes(inner) * prod(int(count.rstrip("uUlL")) for count in counts)
 
     def many(self, type: str) -> str:
         """The type of one value for each lane."""

@@ -150,12 +150,12 @@ def arguments_of(type: str) -> tuple[str, ...]:
 
 
 def is_vector(type: str) -> bool:
-    return type.startswith("Vector<")
+    return type.startswith("Vector<") and type.endswith(">")  # and no pointer
 
 
 def is_native(type: str) -> bool:
     """Whether lanes of it compute at once: numbers, and vectors of them."""
-    return type in NATIVE or (is_vector(type) and type.endswith(">") and arguments_of(type)[0] in NATIVE)
+    return type in NATIVE or (is_vector(type) and arguments_of(type)[0] in NATIVE)
 
 
 def element(type: str) -> str:
