@@ -1,16 +1,19 @@
 """Small networks beside torch: values and gradients against float64, then times of forward and of forward with backward.
 
-    python benchmarks/networks.py [--device cuda] [--samples 1048576] [--dtype half] [--repeat 20] [--compile]
+    python benchmarks/networks.py [--device cuda] [--samples 1048576] [--dtype half] [--repeat 20] [--compile] [--keep "one H100"]
 
-32 inputs, 4 hidden layers of 64, 3 outputs. --compile also times `torch.compile(mode="max-autotune")`, which takes a minute.
+32 inputs, 4 hidden layers of 64, 3 outputs. --compile also times `torch.compile(mode="max-autotune")`, which takes a minute. --keep
+writes the run to results/networks.json, under that name of the machine.
 Times are the least of all repetitions, in milliseconds a call, of ten calls in a row; ratios are torch's time over ours.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,6 +23,7 @@ from slangpy.neural import nn
 
 INPUTS, WIDTH, LAYERS, OUTPUTS = 32, 64, 4, 3
 _AT_ONCE = 10
+RESULTS = Path(__file__).with_name("results") / "networks.json"
 
 
 def peer(network: nn.Network, dtype: torch.dtype) -> torch.nn.Module:
@@ -88,6 +92,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="half", choices=("float", "half"))
     parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--keep", metavar="MACHINE", default="", help="write the run, of the machine of this name")
     options = parser.parse_args()
     device = spy.create_torch_device(type=spy.DeviceType[options.device])
     wait = torch.cuda.synchronize if options.device == "cuda" else lambda: None
@@ -105,10 +110,22 @@ def main() -> None:
     rows = [("torch eager", eager)]
     if options.compile:
         rows.append(("torch max-autotune", torch.compile(eager, mode="max-autotune")))
+    kept: dict[str, Any] = {"slangpy.neural": ours}
     for name, module in rows:
-        theirs = times(module, x, seed, options.repeat, wait)
+        theirs = kept[name] = times(module, x, seed, options.repeat, wait)
         ratios = [their / our for their, our in zip(theirs, ours, strict=True)]
         print(f"{name:22} forward {theirs[0]:9.3f}  with backward {theirs[1]:9.3f}  ratios {ratios[0]:.2f} {ratios[1]:.2f}")
+    if options.keep:
+        keep({"machine": options.keep, "device": options.device, "samples": options.samples, "dtype": options.dtype,
+              "milliseconds": {name: {"forward": round(both[0], 4), "with backward": round(both[1], 4)} for name, both in kept.items()}})
+
+
+def keep(run: dict[str, Any]) -> None:
+    """In place of a run of the same machine, device, dtype and number of samples."""
+    same = ("machine", "device", "samples", "dtype")
+    record = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {"script": "benchmarks/networks.py", "runs": []}
+    others = [old for old in record["runs"] if any(old[name] != run[name] for name in same)]
+    RESULTS.write_text(json.dumps({**record, "runs": [*others, run]}, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -37,16 +37,9 @@ def target_code(device: Any, program: Any, entry_point: int, label: str, generat
     label: what messages call it. generated: source that was made for it, kept beside the user's when the compiler dies.
     Raises CompilerDiedError when the compiler crashes or has to be stopped, and SlangCompileError where it cannot unroll a
     loop; that is remembered in the disk cache, and not tried again before the sources, the options, the compiler or the
-    limits change. Raises NotImplementedError for types and
-    stages that the device's language lacks.
+    limits change. Raises NotImplementedError for types and stages that the device's language lacks.
     """
-    if device.compile_target.format == "cpp" and program.stages[entry_point] != "compute":
-        raise NotImplementedError(  # Slang crashes on them
-            f"{label}: a {device.info.type.name} device neither draws nor traces rays: its code is C++, which has no "
-            f"{program.stages[entry_point]} shaders; use a Vulkan or Direct3D 12 device: create_device(type=...)"
-        )
-    if device.compile_target.format == "hlsl":
-        check_hlsl_parameters(program.binding_layout(entry_point), label)
+    _check_target(device, program, entry_point, label)
     cache = cache_of(device)
     if _refused or cache.count(_KIND):  # seldom: most programs compile
         _raise_known(cache, program.content_key(entry_point), label)
@@ -75,6 +68,17 @@ def target_code(device: Any, program: Any, entry_point: int, label: str, generat
             "matrices of BFloat16 and of floats of 8 bits; use an array or a struct of them or vectors of float there, or a "
             "cuda device"
         ) from None
+
+
+def _check_target(device: Any, program: Any, entry_point: int, label: str) -> None:
+    """Raises for what crashes Slang."""
+    if device.compile_target.format == "cpp" and program.stages[entry_point] != "compute":
+        raise NotImplementedError(
+            f"{label}: a {device.info.type.name} device neither draws nor traces rays: its code is C++, which has no "
+            f"{program.stages[entry_point]} shaders; use a Vulkan or Direct3D 12 device: create_device(type=...)"
+        )
+    if device.compile_target.format == "hlsl":
+        check_hlsl_parameters(program.binding_layout(entry_point), label)
 
 
 def _raise_known(cache: Any, key: str, label: str) -> None:
