@@ -50,6 +50,15 @@ std::string literal_indices(std::string_view program)
     return result;
 }
 
+/// The program's own writes to components; loops of the library over vectors leave nothing in memory.
+std::string with_apart_elements(std::string program)
+{
+    constexpr std::string_view plain = "_slang_vector_get_element_ptr(", apart = "_spy_element_apart(";
+    for (size_t at = program.find(plain); at != std::string::npos; at = program.find(plain, at + apart.size()))
+        program.replace(at, plain.size(), apart);
+    return program;
+}
+
 } // namespace
 
 bool cuda_shares_places(int major, int minor)
@@ -75,10 +84,8 @@ std::string cuda_arrays_apart(std::string_view source, size_t program)
     if (!replace(library, array_head, "};", "return m_data[index];", "return _spy_apart(m_data)[index];") ||
         !replace(library, array_head, "};", array_head, cat(cuda_apart_supplement, array_head, cuda_apart_members)))
         return {};
-    const std::string_view all = "_slang_vector_get_element(", end = "struct ";
-    replace(library, all, end, "((T*)(&x))[index]", "_spy_apart((T*)(&x))[index]");
-    replace(library, all, end, "((T*)(x)) + index", "_spy_apart((T*)(x)) + index");
-    return library + literal_indices(source.substr(program));
+    replace(library, "_slang_vector_get_element(", "struct ", "((T*)(&x))[index]", "_spy_picked<T>(x, index)");
+    return library + with_apart_elements(literal_indices(source.substr(program)));
 }
 
 } // namespace spy

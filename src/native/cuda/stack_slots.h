@@ -13,11 +13,26 @@ bool cuda_shares_places(int major, int minor);
 /// are none.
 bool cuda_has_local_arrays(std::string_view ptx);
 
-/// What cuda_arrays_apart puts in front of the library's arrays, and into them. Elements at a literal index stay in
-/// registers.
+/// What cuda_arrays_apart puts in front of the library's arrays, and into them. Elements at a literal index and components
+/// of vectors that are only read stay in registers.
 inline constexpr std::string_view cuda_apart_supplement = R"(
 template <int N> struct _spy_index { SLANG_CUDA_CALL constexpr operator int() const { return N; } };
 template <typename T> SLANG_CUDA_CALL T* _spy_apart(T* p) { asm("" : "+l"(p)); return p; }
+template <typename V> SLANG_CUDA_CALL auto* _spy_element_apart(V* v, int i)
+{
+    return _spy_apart(_slang_vector_get_element_ptr(v, i));
+}
+template <typename T, typename V> SLANG_CUDA_CALL T _spy_picked(const V& v, int i)
+{
+    T found = v.x;
+    if constexpr (sizeof(V) >= 2 * sizeof(T))
+        found = i == 1 ? v.y : found;
+    if constexpr (sizeof(V) >= 3 * sizeof(T))
+        found = i == 2 ? v.z : found;
+    if constexpr (sizeof(V) >= 4 * sizeof(T))
+        found = i == 3 ? v.w : found;
+    return found;
+}
 )";
 inline constexpr std::string_view cuda_apart_members = R"(
     template <int N> SLANG_CUDA_CALL T& operator[](_spy_index<N>) { return m_data[N]; }
