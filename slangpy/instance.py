@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .base.absent import absent
-from .base.own_names import is_settable
 from .errors import SlangWarning
 from .inspection import names_in
 from .packed import pack
@@ -126,15 +125,8 @@ class InstanceList:
                 )
             self._data[name] = value
             return
-        if not is_settable(type(self), name) and self._struct._find_method(name) is None:
-            known = ", ".join(self._struct.fields) or "none"
-            raise absent(
-                lambda: f"{self._struct.name} has no field '{name}' that could be set{self._near(name)}; its fields are {known}",
-                name=name, obj=self,
-            )  # fmt: skip
         object.__setattr__(self, name, value)
         self._methods.discard(name)
-
 
     def construct(self, *args: Any, **kwargs: Any) -> None:
         """Runs the struct's constructor once per instance, into the stored data."""

@@ -23,7 +23,7 @@ def own_names(cls: _Class) -> _Class:
     own = cls.__dict__.get("__setattr__")
 
     def set_known(self: Any, name: str, value: Any) -> None:
-        if not is_settable(type(self), name):
+        if not _is_settable(type(self), name):
             raise absent(lambda: _refusal(self, name), name=name, obj=self)
         if own is not None:
             own(self, name, value)
@@ -35,7 +35,7 @@ def own_names(cls: _Class) -> _Class:
     return cls
 
 
-def is_settable(cls: type[Any], name: str) -> bool:
+def _is_settable(cls: type[Any], name: str) -> bool:
     """Whether instances take an attribute: one that the class declares, a private one, any on classes of other packages."""
     known = _known(cls)
     return known is None or name in known or name[0] == "_" or hasattr(cls, name)
@@ -73,4 +73,4 @@ def _refusal(instance: Any, name: str) -> str:
     return f"{text}; those that can: {', '.join(names)}" if names else f"{text}; keep values of your own beside the object"
 
 
-__all__ = ["is_settable", "own_names"]
+__all__ = ["own_names"]

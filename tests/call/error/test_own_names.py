@@ -63,7 +63,6 @@ WRONG = [
     Wrong(lambda s: s.module.f, "group", ("own::f", ".map(), .set(), .constants()")),
     Wrong(lambda s: s.module.S, "a", ("'a' is a field", "InstanceList")),
     Wrong(lambda s: s.module.S, "other", ("'S' is a type of the source",)),
-    Wrong(lambda s: spy.InstanceList(s.module.S), "b", ("S has no field 'b'", "its fields are a")),
     Wrong(lambda s: s.device, "determinstic", ("Device", "did you mean deterministic?")),
     Wrong(_tensor, "grad_inn", ("Tensor", "did you mean grad_in?")),
     Wrong(_texture, "widht", ("Texture has no attribute 'widht'",)),
