@@ -448,7 +448,10 @@ class FunctionNode(_native.CallSite, Shared):
 
     def _instead_of(self, name: str) -> str:
         """What is to be written in place of `function.name = value`."""
-        text = f"{self.label}: a FunctionNode is not changed, so '{name}' cannot be set"
+        is_made = hasattr(self, "module")
+        text = f"{self.label if is_made else 'function'}: a FunctionNode is not changed, so '{name}' cannot be set"
+        if not is_made:
+            return text
         if callable(getattr(type(self), name, None)):
             return f"{text}: f = module.{self.name}.{name}(...) gives a new one"
         instead = instead_of_setting(self.module, name)

@@ -192,6 +192,8 @@ def test_loops_that_cannot_be_unrolled(device: spy.Device, where: str, monkeypat
     key = f"{where}_{uuid.uuid4()}"  # the id of an object may come again, and the disk cache would know it
 
     class Refused:
+        stages = ("compute",) * 8
+
         def code(self, entry_point: int) -> bytes:
             asked.append(entry_point)
             raise spy.SlangCompileError(f"error[E40020]: loop unrolling failed\n --> {where}:1:2")

@@ -228,7 +228,7 @@ device = spy.Device(type=spy.DeviceType.{device_type.name})
 buffer = device.create_buffer(size=64)
 device.register_device_close_callback(lambda d: print("closing"))
 class Cycle: pass
-c = Cycle(); c.self = c; c.buffer = buffer; c.device = device; device.cycle = c
+c = Cycle(); c.self = c; c.buffer = buffer; c.device = device; device._cycle = c
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

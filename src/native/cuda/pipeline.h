@@ -38,7 +38,7 @@ private:
     CUfunction m_function = nullptr;
     uint32_t m_label_index = 0;
     uint32_t m_max_group_threads = 0xffffffff;
-    uint32_t m_shared_bytes = 0; ///< of a group's dynamic shared memory
+    uint32_t m_shared_bytes = 0;  ///< of a group's dynamic shared memory
     size_t m_parameter_bytes = 0; ///< exact size of the kernel's parameters
     bool m_plain = false;         ///< parameters only: no resources, globals or nested blocks
 

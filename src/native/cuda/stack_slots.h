@@ -13,8 +13,8 @@ bool cuda_shares_places(int major, int minor);
 /// are none.
 bool cuda_has_local_arrays(std::string_view ptx);
 
-/// What cuda_arrays_apart puts in front of the library's arrays, and into them. Elements at a literal index and components
-/// of vectors that are only read stay in registers.
+/// What cuda_arrays_apart puts in front of the library's arrays, and into them. Elements at a literal index and
+/// components of vectors that are only read stay in registers.
 inline constexpr std::string_view cuda_apart_supplement = R"(
 template <int N> struct _spy_index { SLANG_CUDA_CALL constexpr operator int() const { return N; } };
 template <typename T> SLANG_CUDA_CALL T* _spy_apart(T* p) { asm("" : "+l"(p)); return p; }

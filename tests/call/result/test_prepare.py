@@ -317,7 +317,7 @@ def test_cycles_are_collected(device: spy.Device) -> None:
     x = tensor(device, random(4))
     owner: Any = type("Owner", (), {})()
     owner.prepared = module_of(device).add.prepare(x, 1.0)
-    owner.prepared.owner = owner
+    owner.prepared._owner = owner
     gone = weakref.ref(owner)
     del owner
     gc.collect()

@@ -145,8 +145,8 @@ Part part_of(const TensorBase& whole, PyObject* index)
 
 const TensorBase& tensor_of(nb::handle object) { return instance_of<TensorBase>(object, "a Tensor"); }
 
-/// Raises RecursionError for gradients that are gradients of themselves. Counts by itself: Python's limit for native code is higher
-/// than a thread's stack.
+/// Raises RecursionError for gradients that are gradients of themselves. Counts by itself: Python's limit for native
+/// code is higher than a thread's stack.
 struct Depth {
     Depth()
     {

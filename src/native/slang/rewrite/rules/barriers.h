@@ -29,8 +29,8 @@ Places places_of(const syntax::Tree& tree, syntax::NodeId function);
 void add_barrier_after(const syntax::Tree& tree, syntax::NodeId node, std::string_view name, bool is_float,
                        Places& places);
 
-/// The barriers as text: ` x = -(-x);` and ` y = _spy_same_...(y);`, and `_spy_first_...(f(x), x = -(-x))` around calls.
-/// Lines stay.
+/// The barriers as text: ` x = -(-x);` and ` y = _spy_same_...(y);`, and `_spy_first_...(f(x), x = -(-x))` around
+/// calls. Lines stay.
 std::vector<Edit> with_barriers(std::string_view source, const std::vector<Places>& places);
 
 /// `search(function, places)` of all functions that Slang may differentiate.
