@@ -228,6 +228,8 @@ def load_current(module: Any, session: Any, new_session: Any) -> tuple[Any, int,
         session = new_session()
     if state_of(session).users and not session.experimental and any(map(is_experimental_import, scan.words)):
         session = new_session()  # its modules go on without; the new one gets the option as it loads the module
+    if state_of(session).uses and _extends(session, module, scan, text):
+        session = new_session()
     since = session.lookups(0)[0]
     try:
         main = module._load_in(session)
@@ -240,6 +242,15 @@ def load_current(module: Any, session: Any, new_session: Any) -> tuple[Any, int,
     session = new_session()  # it may have taken a file of the same name from elsewhere
     since = session.lookups(0)[0]
     return module._load_in(session), since, scan
+
+
+def _extends(session: Any, module: Any, scan: Scan, text: str) -> bool:
+    """Whether a source that a session has not read extends types. Slang asks once for each session which interfaces they have,
+    when functions are chosen by types (shader-slang issue 8954)."""
+    known = session.read_files
+    new = [data for path, data in scan.found.items() if path not in known and not path.startswith(_LIBRARY)]
+    texts = [*map(_decoded, new), *([text] if module._path is None else [])]
+    return any("extension" in source and "extension" in words_in(source) for source in texts)
 
 
 def is_outdated(device: Any, session: Any, scan: Scan, own: str, text: str) -> bool:

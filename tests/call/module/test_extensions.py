@@ -1,0 +1,57 @@
+"""Interfaces that modules give to types by extension, on a device that has chosen functions by types before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import slangpy as spy
+
+pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
+FIRST = """
+interface IFirst {{ float get(); }}
+extension float : IFirst {{ float get() {{ return this * {0}; }} }}
+float first{0}<T : IFirst>(T x) {{ return x.get(); }}
+float of_interface{0}(IFirst x) {{ return x.get(); }}
+"""
+
+
+def test_of_built_in_types(device: spy.Device) -> None:
+    """Each module has its own, also where it does not come first, from text and from files."""
+    for factor in (2, 3):
+        module = spy.Module.load_from_source(device, f"extensions_{factor}", FIRST.format(factor))
+        first, of_interface = (getattr(module, f"{name}{factor}") for name in ("first", "of_interface"))
+        assert first(2.0) == 2 * factor
+        assert of_interface(np.float32([1, 4]), _result="numpy").tolist() == [factor, 4 * factor]
+
+
+def test_in_imported_files(device: spy.Device, tmp_path: Path) -> None:
+    (tmp_path / "extended_points.slang").write_text("struct Point { float x, y; }\nfloat sum(Point p) { return p.x + p.y; }\n")
+    (tmp_path / "extended_sizes.slang").write_text(
+        "import extended_points;\ninterface ISize { float size(); }\n"
+        "extension Point : ISize { float size() { return x * y; } }\n"
+    )
+    (tmp_path / "extended_use.slang").write_text(
+        "import extended_points;\nimport extended_sizes;\nfloat size_of<T : ISize>(T value) { return value.size(); }\n"
+    )
+    point = {"x": 2.0, "y": 5.0}
+    points = spy.Module.load_from_file(device, str(tmp_path / "extended_points.slang"))
+    assert points.sum(point) == 7
+    use = spy.Module.load_from_file(device, str(tmp_path / "extended_use.slang"))
+    assert use.size_of({"_type": "Point", **point}) == 10
+    again = spy.Module.load_from_file(device, str(tmp_path / "extended_use.slang"))
+    assert again.session is use.session  # nothing new is extended
+    assert points.sum(point) == 7
+
+
+def test_with_linked_modules(device: spy.Device) -> None:
+    base = spy.Module.load_from_source(device, "extended_base", "interface IBase { float get(); }\nfloat twice(float x) { return 2 * x; }")
+    assert base.twice(3.0) == 6
+    user = spy.Module.load_from_source(
+        device, "extended_user",
+        "import extended_base;\nextension float : IBase { float get() { return twice(this); } }\nfloat of<T : IBase>(T x) { return x.get(); }",
+        link=[base],
+    )  # fmt: skip
+    assert user.of(5.0) == 10
