@@ -22,16 +22,16 @@ template <typename V> SLANG_CUDA_CALL auto* _spy_element_apart(V* v, int i)
 {
     return _spy_apart(_slang_vector_get_element_ptr(v, i));
 }
+template <typename V> SLANG_CUDA_CALL auto _spy_y(const V& v, int) -> decltype(v.y) { return v.y; }
+template <typename V> SLANG_CUDA_CALL auto _spy_y(const V& v, long) -> decltype(v.x) { return v.x; }
+template <typename V> SLANG_CUDA_CALL auto _spy_z(const V& v, int) -> decltype(v.z) { return v.z; }
+template <typename V> SLANG_CUDA_CALL auto _spy_z(const V& v, long) -> decltype(v.x) { return v.x; }
+template <typename V> SLANG_CUDA_CALL auto _spy_w(const V& v, int) -> decltype(v.w) { return v.w; }
+template <typename V> SLANG_CUDA_CALL auto _spy_w(const V& v, long) -> decltype(v.x) { return v.x; }
 template <typename T, typename V> SLANG_CUDA_CALL T _spy_picked(const V& v, int i)
 {
-    T found = v.x;
-    if constexpr (sizeof(V) >= 2 * sizeof(T))
-        found = i == 1 ? v.y : found;
-    if constexpr (sizeof(V) >= 3 * sizeof(T))
-        found = i == 2 ? v.z : found;
-    if constexpr (sizeof(V) >= 4 * sizeof(T))
-        found = i == 3 ? v.w : found;
-    return found;
+    const T low = i == 1 ? _spy_y(v, 0) : v.x, high = i == 3 ? _spy_w(v, 0) : _spy_z(v, 0);
+    return i < 2 ? low : high;
 }
 )";
 inline constexpr std::string_view cuda_apart_members = R"(
