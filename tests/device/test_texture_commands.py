@@ -89,6 +89,8 @@ def test_clears(textured: spy.Device, format: str, name: str, value: Any, expect
 
 @pytest.mark.parametrize("format, texel", [("bgra8_unorm", [51, 128, 255, 64]), ("bgra8_unorm_srgb", [124, 188, 255, 64]), ("rgba8_unorm_srgb", [255, 188, 124, 64])])
 def test_clearing_goes_by_the_order_and_curve_of_the_format(textured: spy.Device, format: str, texel: list[int]) -> None:
+    if textured.type is spy.DeviceType.cuda and not textured.get_format_support(spy.Format[format]) & spy.FormatSupport.shader_load:
+        pytest.skip("CUDA has no textures of this format")
     usage = spy.TextureUsage.render_target | spy.TextureUsage.shader_resource
     texture = textured.create_texture(format=spy.Format[format], width=3, height=2, usage=usage)
     run(textured, lambda encoder: encoder.clear_texture_float(texture, clear_value=(1, 0.5, 0.2, 0.25)))
