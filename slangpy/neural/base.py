@@ -56,7 +56,7 @@ class NetworkBase:
     @property
     def type_name(self) -> str:
         """The Slang type."""
-        return self.shape.type_name
+        return self._kept_type_name
 
     def _use(self, device: Device) -> None:
         self._device = _checked(device, self._name)
@@ -71,7 +71,7 @@ class NetworkBase:
     def _this_of(self, weights: Any, table: Any, levels: Any) -> dict[str, Any]:
         """The struct of network.slang, of Tensors or torch tensors."""
         encoding = {"unused": 0} if levels is None else {"table": table, "levels": levels}
-        return {"_type": self._kept_type_name, "encoding": encoding, "weights": weights}
+        return {"_type": self.type_name, "encoding": encoding, "weights": weights}
 
     def _check_rows(self, name: str, shape: tuple[int, ...], columns: int) -> None:
         if len(shape) != 2 or shape[1] != columns:

@@ -14,25 +14,21 @@ from .shape import Shape
 
 _WIDE = 64
 """Layers from which on the CPU gains by more samples at once: weights are read less often, and states still fit its caches."""
-_SOURCE = """import slangpy;
+_HEAD = """import slangpy;
 import slangpy.neural;
 
 typealias Net = {network};
 typealias Samples = neural::Batch<{dtype}>;
-
+void sum_parts(int i, RWTensor<float, 2> parts, RWTensor<float, 1> gradient) {{ neural::sum_parts(i, parts, gradient); }}
+"""
+_SOURCE = _HEAD + """
 void forward(int worker, Net network, Tensor<{dtype}, 2> x, RWTensor<{dtype}, 2> y, int count, int share)
 {{
     network.forward<{samples}>(worker, neural::samples<{dtype}>(x, y, count, share));
 }}
 void backward(int worker, Net network, Samples batch) {{ network.backward<{samples}>(worker, batch); }}
-void sum_parts(int i, RWTensor<float, 2> parts, RWTensor<float, 1> gradient) {{ neural::sum_parts(i, parts, gradient); }}
 """
-_MATRIX_SOURCE = """import slangpy;
-import slangpy.neural;
-
-typealias Net = {network};
-typealias Samples = neural::Batch<half>;
-
+_MATRIX_SOURCE = _HEAD + """
 void reserve_forward() {{ __requirePrelude("extern \\"C\\" __device__ char _spy_shared_kib[{kib[0]}];"); __intrinsic_asm ""; }}
 void reserve_backward() {{ __requirePrelude("extern \\"C\\" __device__ char _spy_shared_kib[{kib[1]}];"); __intrinsic_asm ""; }}
 
@@ -48,7 +44,6 @@ void backward(int thread, Net network, Samples batch)
     neural::{matrix} all = {{ network }};
     all.backward_matrix<{plain}, {learns}>(thread, batch);
 }}
-void sum_parts(int i, RWTensor<float, 2> parts, RWTensor<float, 1> gradient) {{ neural::sum_parts(i, parts, gradient); }}
 """
 _GROUP = 256
 """Threads, and samples, of a group on matrix cores."""
@@ -170,6 +165,7 @@ def module_of(device: Device, shape: Shape) -> Module:
 def _matrix_source(shape: Shape) -> str:
     inside = shape.type_name.split("<", 1)[1].split(",", 1)[1][:-1]  # without the dtype
     return _MATRIX_SOURCE.format(
-        network=shape.type_name, matrix=f"MatrixNetwork<{inside}, {_round_up(shape.features, 16)}, {_round_up(shape.outputs, 16)}>",
+        network=shape.type_name, dtype=shape.dtype,
+        matrix=f"MatrixNetwork<{inside}, {_round_up(shape.features, 16)}, {_round_up(shape.outputs, 16)}>",
         plain=int(type(shape.encoding) is Encoding), learns=int(isinstance(shape.encoding, HashGrid)), kib=_shared_kib(shape),
     )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from mistake import Mistake
 
 import slangpy as spy
 from slangpy import _native
@@ -86,13 +87,6 @@ def s(device: Any, subjects: dict[int, Subject]) -> Subject:
         module = spy.Module.load_from_source(device, "mistakes", CODE)
         subjects[id(device)] = Subject(device, module, spy.Tensor.from_numpy(device, X))
     return subjects[id(device)]
-
-
-class Mistake(NamedTuple):
-    make: Callable[[Subject], Any]
-    kind: type[Exception]
-    words: tuple[str, ...]
-    """What the message holds."""
 
 
 def _image(s: Subject) -> Any:

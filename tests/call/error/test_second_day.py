@@ -3,12 +3,12 @@ widgets. Each message names the function, the parameter, what came, what is expe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from mistake import Mistake
 
 import slangpy as spy
 from slangpy import neural, rays, ui
@@ -85,13 +85,6 @@ def s(device: Any, subjects: dict[int, Subject]) -> Subject:
         module = spy.Module.load_from_source(device, "second", CODE)
         subjects[id(device)] = Subject(device, module, spy.Tensor.from_numpy(device, X))
     return subjects[id(device)]
-
-
-class Mistake(NamedTuple):
-    make: Callable[[Subject], Any]
-    kind: type[Exception]
-    words: tuple[str, ...]
-    """What the message holds."""
 
 
 def _finished(s: Subject) -> Any:
