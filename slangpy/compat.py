@@ -180,7 +180,8 @@ def make(name: str) -> Any:
     if name in MODULES:
         return _RefusingModule(f"slangpy.{name}", MODULES[name])
     if name in CLASSES:
-        return _RefusingClass(name, (), {"__doc__": f"Not implemented; {CLASSES[name]}.", "__module__": "slangpy"})
+        text = f"Not implemented; {CLASSES[name]}."
+        return _RefusingClass(name, (), {"__doc__": text, "__module__": "slangpy", "__slots__": ()})
     return None
 
 
