@@ -37,20 +37,6 @@ size_t program_begin(std::string_view source)
     return line_end == std::string_view::npos ? source.size() : line_end + 1;
 }
 
-/// The library's matrix multiply-accumulate part is a quarter of what NVRTC must parse and is rarely used.
-std::string without_unused_parts(std::string_view library, std::string_view program)
-{
-    constexpr std::string_view name = "namespace Slang_CUDA_WMMA";
-    size_t begin = library.find(cat("\n", name, "\n"));
-    size_t end = library.rfind(cat("} // ", name));
-    if (contains(program, "Slang_CUDA_WMMA") || begin == std::string_view::npos || end == std::string_view::npos ||
-        end < begin)
-        return std::string(library);
-    size_t after = library.find('\n', end);
-    return std::string(library.substr(0, begin + 1)) +
-        std::string(after == std::string_view::npos ? "" : library.substr(after));
-}
-
 void replace_all(std::string& text, std::string_view from, std::string_view to)
 {
     for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
@@ -217,7 +203,7 @@ Preparation prepare(const CompileDesc& desc, const Nvrtc& nvrtc)
     add_type_headers(program, desc, nvrtc, out.options);
     out.options.insert(out.options.end(), desc.downstream_args.begin(), desc.downstream_args.end());
     std::string supplement = complete(program, desc.label);
-    out.source = without_unused_parts(library, program);
+    out.source = library;
     out.source += supplement;
     out.program = out.source.size();
     const bool is_slang = contains(library, "SLANG_PRELUDE"); // no text of somebody's own

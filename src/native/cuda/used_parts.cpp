@@ -323,8 +323,14 @@ private:
         while (at < tokens.size() && tokens[at].text == "template")
             at = behind_bracket(tokens, at + 1, '<', '>');
         const std::string_view first = at < tokens.size() ? tokens[at].text : "";
-        if (is_one_of(first, {"", "namespace", "extern", "static_assert", "enum", "asm"}))
+        if (is_one_of(first, {"", "extern", "static_assert", "enum", "asm"}))
             return;
+        if (first == "namespace") {
+            const bool is_named = tokens.size() == at + 3 && tokens[at + 1].kind == Token::Kind::name;
+            if (is_named && !m_macros.count(tokens[at + 1].text))
+                part.name = tokens[at + 1].text;
+            return;
+        }
         if (first == "typedef") {
             if (tokens.size() > at + 2 && tokens[tokens.size() - 2].kind == Token::Kind::name)
                 part.name = tokens[tokens.size() - 2].text;
