@@ -29,17 +29,20 @@ void forward(int worker, Net network, Tensor<{dtype}, 2> x, RWTensor<{dtype}, 2>
 void backward(int worker, Net network, Samples batch) {{ network.backward<{samples}>(worker, batch); }}
 """
 _MATRIX_SOURCE = _HEAD + """
+typealias Places = {places};
 void reserve_forward() {{ __requirePrelude("extern \\"C\\" __device__ char _spy_shared_kib[{kib[0]}];"); __intrinsic_asm ""; }}
 void reserve_backward() {{ __requirePrelude("extern \\"C\\" __device__ char _spy_shared_kib[{kib[1]}];"); __intrinsic_asm ""; }}
 
 void forward(int thread, Net network, Tensor<half, 2> x, RWTensor<half, 2> y, int count, int share)
 {{
+    static_assert(Places.STATES <= 512 * {kib[0]}, "_shared_kib is too small");
     reserve_forward();
     neural::{matrix} all = {{ network }};
     all.forward_matrix<{plain}>(thread, neural::samples<half>(x, y, count, share));
 }}
 void backward(int thread, Net network, Samples batch)
 {{
+    static_assert(Places.END <= 512 * {kib[1]}, "_shared_kib is too small");
     reserve_backward();
     neural::{matrix} all = {{ network }};
     all.backward_matrix<{plain}, {learns}>(thread, batch);
@@ -164,8 +167,9 @@ def module_of(device: Device, shape: Shape) -> Module:
 
 def _matrix_source(shape: Shape) -> str:
     inside = shape.type_name.split("<", 1)[1].split(",", 1)[1][:-1]  # without the dtype
+    features, outputs = _round_up(shape.features, 16), _round_up(shape.outputs, 16)
     return _MATRIX_SOURCE.format(
-        network=shape.type_name, dtype=shape.dtype,
-        matrix=f"MatrixNetwork<{inside}, {_round_up(shape.features, 16)}, {_round_up(shape.outputs, 16)}>",
+        network=shape.type_name, dtype=shape.dtype, matrix=f"MatrixNetwork<{inside}, {features}, {outputs}>",
+        places=f"neural::_Places<{features}, {shape.width}, {shape.hidden_layers}, {outputs}>",
         plain=int(type(shape.encoding) is Encoding), learns=int(isinstance(shape.encoding, HashGrid)), kib=_shared_kib(shape),
     )  # fmt: skip
