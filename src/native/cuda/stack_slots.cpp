@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdint>
 
@@ -50,13 +51,57 @@ std::string literal_indices(std::string_view program)
     return result;
 }
 
-/// The program's own writes to components; loops of the library over vectors leave nothing in memory.
-std::string with_apart_elements(std::string program)
+bool is_name_char(char c) { return std::isalnum(uint8_t(c)) || c == '_'; }
+
+/// The names of groupshared variables, each between spaces.
+std::string shared_names(std::string_view program)
 {
-    constexpr std::string_view plain = "_slang_vector_get_element_ptr(", apart = "_spy_element_apart(";
-    for (size_t at = program.find(plain); at != std::string::npos; at = program.find(plain, at + apart.size()))
-        program.replace(at, plain.size(), apart);
-    return program;
+    constexpr std::string_view head = "__shared__ ";
+    std::string names = " ";
+    for (size_t at = program.find(head); at != std::string_view::npos; at = program.find(head, at + 1)) {
+        size_t last = std::min(program.find_first_of(";=", at), program.size());
+        while (last > at && !is_name_char(program[last - 1]))
+            --last;
+        size_t first = last;
+        while (first > at && is_name_char(program[first - 1]))
+            --first;
+        names += cat(program.substr(first, last - first), " ");
+    }
+    return names;
+}
+
+/// Where `*_slang_vector_get_element_ptr(&name, index)` ends, if a local vector is written there by it: `= value`
+/// follows. Of other memory only the component may be touched, since other threads may write its neighbours.
+size_t end_of_local_write(std::string_view program, size_t at, size_t behind_head, const std::string& shared)
+{
+    if (at == 0 || program[at - 1] != '*' || program.substr(behind_head, 1) != "&")
+        return 0;
+    size_t end = behind_head + 1;
+    while (end < program.size() && is_name_char(program[end]))
+        ++end;
+    const std::string_view name = program.substr(behind_head + 1, end - behind_head - 1);
+    if (name.empty() || program.substr(end, 1) != "," || shared.find(cat(" ", name, " ")) != std::string::npos)
+        return 0;
+    for (int depth = 1; end < program.size() && depth; ++end)
+        depth += program[end] == '(' ? 1 : program[end] == ')' ? -1 : 0;
+    return program.substr(end, 3) == " = " ? end : 0;
+}
+
+/// The program's own writes to components; loops of the library over vectors leave nothing in memory.
+std::string with_apart_elements(std::string_view program)
+{
+    constexpr std::string_view head = "_slang_vector_get_element_ptr(";
+    const std::string shared = shared_names(program);
+    std::string result;
+    size_t done = 0;
+    for (size_t at = program.find(head); at != std::string_view::npos; at = program.find(head, at + 1)) {
+        const size_t behind = at + head.size(), end = end_of_local_write(program, at, behind, shared);
+        result += program.substr(done, at - done - (end ? 1 : 0));
+        result += end ? "_spy_written_of(" : "_spy_element_apart(";
+        done = behind + (end ? 1 : 0);
+    }
+    result += program.substr(done);
+    return result;
 }
 
 } // namespace

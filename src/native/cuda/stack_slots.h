@@ -13,8 +13,8 @@ bool cuda_shares_places(int major, int minor);
 /// are none.
 bool cuda_has_local_arrays(std::string_view ptx);
 
-/// What cuda_arrays_apart puts in front of the library's arrays, and into them. Elements at a literal index and
-/// components of vectors that are only read stay in registers.
+/// What cuda_arrays_apart puts in front of the library's arrays, and into them. Elements at a literal index, components
+/// of vectors that are read, and those of local vectors that are written stay in registers.
 inline constexpr std::string_view cuda_apart_supplement = R"(
 template <int N> struct _spy_index { SLANG_CUDA_CALL constexpr operator int() const { return N; } };
 template <typename T> SLANG_CUDA_CALL T* _spy_apart(T* p) { asm("" : "+l"(p)); return p; }
@@ -33,6 +33,18 @@ template <typename T, typename V> SLANG_CUDA_CALL T _spy_picked(const V& v, int 
     const T low = i == 1 ? _spy_y(v, 0) : v.x, high = i == 3 ? _spy_w(v, 0) : _spy_z(v, 0);
     return i < 2 ? low : high;
 }
+template <typename V> struct _spy_written {
+    V& v;
+    int i;
+    template <typename T> SLANG_CUDA_CALL void operator=(T t)
+    {
+        v.x = i == 0 ? decltype(v.x)(t) : v.x;
+        _spy_set_y(v, i == 1 ? decltype(v.x)(t) : _spy_y(v, 0), 0);
+        _spy_set_z(v, i == 2 ? decltype(v.x)(t) : _spy_z(v, 0), 0);
+        _spy_set_w(v, i == 3 ? decltype(v.x)(t) : _spy_w(v, 0), 0);
+    }
+};
+template <typename V> SLANG_CUDA_CALL _spy_written<V> _spy_written_of(V& v, int i) { return {v, i}; }
 )";
 inline constexpr std::string_view cuda_apart_members = R"(
     template <int N> SLANG_CUDA_CALL T& operator[](_spy_index<N>) { return m_data[N]; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,19 +70,54 @@ def test_values(device: spy.Device):
     np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-4)
 
 
-@pytest.mark.skipif(not nvrtc_available(), reason="needs NVRTC")
-def test_cuda_code_has_a_place_for_each_array(monkeypatch: pytest.MonkeyPatch):
-    """NVRTC 12.8 to 13.0 gave `x` the place of `h`, which is read after it."""
+@pytest.fixture
+def ptx_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """The PTX of a call, compiled anew."""
+    if not nvrtc_available():
+        pytest.skip("needs NVRTC")
     texts: list[bytes] = []
     compile_ = CudaCodegen.compile
     monkeypatch.setattr(
         CudaCodegen, "compile",
         lambda self, source, name, **options: [texts.append(source), compile_(self, source, name, **options)][1],
     )  # fmt: skip
-    generator = CudaCodegen("sm_80")
     monkeypatch.setattr(config, "cache_enabled", False)
-    generator.build(generator.load_from_source("local_arrays_cuda", SOURCE).all_three, **arguments(), _result="numpy")
-    ptx = _native.cuda_compile(texts[-1], "_spy_main", "compute_80", "local_arrays")
-    found = re.search(rb"__local_depot0\[(\d+)\]", ptx)
-    sizes = {"h": 16, "x": 8, "v": 12, "the table of sin": 28}
+
+    def built(name: str, source: str, function: str, **given: Any) -> str:
+        generator = CudaCodegen("sm_80")
+        generator.build(getattr(generator.load_from_source(name, source), function), **given, _result="numpy")
+        return _native.cuda_compile(texts[-1], "_spy_main", "compute_80", name).decode()
+
+    return built
+
+
+def test_cuda_code_has_a_place_for_each_array(ptx_of: Callable[..., str]):
+    """NVRTC 12.8 to 13.0 gave `x` the place of `h`, which is read after it. Vectors are no arrays: they stay in registers."""
+    found = re.search(r"__local_depot0\[(\d+)\]", ptx_of("local_arrays_cuda", SOURCE, "all_three", **arguments()))
+    sizes = {"h": 16, "x": 8, "the table of sin": 28}
     assert found is None or int(found.group(1)) >= sum(sizes.values())
+
+
+SHARED = """
+import slangpy;
+groupshared float4 shared_rows[2];
+groupshared float4 shared_row;
+[numthreads(32, 1, 1)]
+float written(int i, float x, float h[4])
+{
+    float4 own = float4(x);
+    own[i & 3] = h[i & 3];
+    shared_row[i & 3] = x;
+    shared_rows[i & 1][i & 3] = x;
+    GroupMemoryBarrierWithGroupSync();
+    return dot(own, shared_row) + shared_rows[1].x;
+}
+"""
+
+
+def test_components_in_groupshared_memory_are_written_alone(ptx_of: Callable[..., str]):
+    """The others are those of other threads. Of a vector of the thread's own, no component lies in memory."""
+    n = np.zeros(5, np.int32)
+    ptx = ptx_of("local_arrays_shared", SHARED, "written", i=n, x=np.zeros(5, np.float32), h=np.zeros((5, 4), np.float32))
+    stores = re.findall(r"st\.(?:shared\.)?(?:v\d\.)?[fbu]32\s+\[", ptx)
+    assert len(re.findall(r"st\.(?:shared\.)?(?:v\d\.)", ptx)) == 0 and len(stores) == 2, ptx
