@@ -12,7 +12,9 @@ SLANGPY_TEST_DURATIONS a file for the seconds of each test (durations.py)
 Each test case is of one tier, by which `-m` selects: `null` (no device, or the null device: planning, text, messages),
 `one` (the first device that runs kernels, the CPU wherever there is one), `each` (the others), and `nightly`, which runs
 only where it is asked for. A function marked `one` tests what does not depend on the device; it has no cases in `each`. A function
-that takes no device is of the tier `one` unless it is marked `null`. tiers.py makes single cases of a function `nightly`.
+that takes no device is of the tier `one` unless it is marked `null`. tiers.py makes single cases of a function `nightly`;
+`elsewhere(*names)` does so for all cases of `each` but those of the functions or parameters that it names: the sample of a
+file or function which the gate runs on every device.
 """
 
 from __future__ import annotations
@@ -68,10 +70,15 @@ def _tier(item: pytest.Item, first: str | None) -> str:
     for marked in ("nightly", "null"):
         if item.get_closest_marker(marked):
             return marked
-    params = item.callspec.params if hasattr(item, "callspec") else {}
+    callspec = getattr(item, "callspec", None)
+    params = callspec.params if callspec else {}
     device_type = params.get("device_type")
     name = params.get("where", first) if device_type is None else device_type.name
-    return "null" if name == "null" else "one" if name == first else "each"
+    if name in ("null", first):
+        return "null" if name == "null" else "one"
+    sample = item.get_closest_marker("elsewhere")
+    parts = f"-{getattr(item, 'originalname', item.name)}-{callspec.id if callspec else ''}-"
+    return "each" if sample is None or any(f"-{one}-" in parts for one in sample.args) else "nightly"
 
 
 @pytest.hookimpl(tryfirst=True)

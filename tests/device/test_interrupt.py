@@ -169,6 +169,7 @@ def test_compile(device: Device) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.one
 @pytest.mark.parametrize("in_process", [False, True])
 def test_modules_stay_usable(fresh_device: Device, monkeypatch: pytest.MonkeyPatch, in_process: bool) -> None:
     """Wherever in a compile Ctrl-C comes, the module and the others of the device go on."""

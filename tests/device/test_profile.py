@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from drawn import LONG
 
 import slangpy as spy
 
@@ -227,7 +228,7 @@ def test_threads(device: spy.Device, module: spy.Module) -> None:
     for thread in threads:
         thread.start()
     try:
-        for _ in range(20):
+        for _ in range(20 if LONG else 8):
             with device.profile() as p:
                 module.cube(x)
             names = [e.name for e in p.events]

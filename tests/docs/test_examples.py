@@ -25,6 +25,7 @@ def run(script: str, *arguments: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.one
 def test_polynomial(device_type: DeviceType, tmp_path: Path) -> None:
     plot = tmp_path / "plot.png"
     output = run("01_polynomial/polynomial.py", "--device", device_type.name, "--plot", str(plot), folder=tmp_path)
@@ -62,15 +63,15 @@ def test_notebook_is_stored_executed(path: Path) -> None:
     assert path.stat().st_size < 200_000
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook(path: Path, tmp_path: Path) -> None:
-    """Runs the cells in a fresh process and compares what they print with what is stored."""
+def test_notebooks(tmp_path: Path) -> None:
+    """Runs the cells, one notebook after the other in one process, and compares what they print with what is stored."""
     pytest.importorskip("IPython")
     pytest.importorskip("matplotlib")
-    command = [sys.executable, str(EXAMPLES.parent / "tools" / "execute_notebook.py"), "--check", str(path)]
+    command = [sys.executable, str(EXAMPLES.parent / "tools" / "execute_notebook.py"), "--check", *map(str, NOTEBOOKS)]
     environment = {**os.environ, "SLANGPY_DEVICE_TYPE_OVERRIDE": "cpu"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.count(" cells\n") == len(NOTEBOOKS)
 
 
 def test_tile_splatting(tmp_path: Path) -> None:
@@ -83,6 +84,7 @@ def test_tile_splatting(tmp_path: Path) -> None:
     assert last < first / 2
 
 
+@pytest.mark.one
 def test_path_tracer(device_type: DeviceType, tmp_path: Path) -> None:
     arguments = ("--device", device_type.name, "--size", "40", "--samples", "4", "--out", str(tmp_path))
     output = run("11_path_tracer/path_tracer.py", *arguments, folder=tmp_path)

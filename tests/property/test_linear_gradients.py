@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from drawn import SEED
 from linear_programs import HEAD, program
+from tiers import gate
 
 import slangpy as spy
 
@@ -44,7 +45,7 @@ def wrong_programs(device: spy.Device, seeds: list[int], copies_of_structs: bool
     return wrong
 
 
-@pytest.mark.parametrize("first", [0, 1060, 2000])
+@pytest.mark.parametrize("first", gate([0, 1060, 2000], lambda first: first == 1060))
 def test_gradients_are_exact(device: spy.Device, first: int) -> None:
     assert wrong_programs(device, list(range(first, first + BATCH)), copies_of_structs=False) == {}
 

@@ -86,9 +86,9 @@ CASES["scalars"] = (
     lambda x, y: sum(weight * CASES[name][0](x, y) for weight, name in enumerate(SCALARS, 1)),
     (FULL, FULL),
 )
-ELSEWHERE = ("cubic", "ratio", "series", "network", "last", "square", *SCALARS)
+ELSEWHERE = ("cubic", "ratio", "series", "network", "last", "square", "turn", *SCALARS)
 """In the gate, other tests here take the second derivatives of the first four, "scalars" has the last eight at once, and the
-other two are like "weights" and "energy"."""
+other three are like "weights" and "energy"."""
 
 
 @cache
@@ -171,7 +171,7 @@ NARROW = """
 """
 
 
-@pytest.mark.parametrize("scalar", ["half", "float"])
+@pytest.mark.parametrize("scalar", gate(["half", "float"], lambda scalar: scalar == "half"))
 def test_precision(where: str, scalar: str) -> None:
     """Gradients of 16-bit inputs are rounded once; sums over a broadcast dimension are not made in 16 bits."""
     m = spy.Module.load_from_source(device_of(where), f"twice_{scalar}", NARROW.replace("T ", scalar + " "))
@@ -183,7 +183,9 @@ def test_precision(where: str, scalar: str) -> None:
     torch.testing.assert_close(second(m.bent, values), expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("shape", [(0,), (1,), (1, 1), (31,), (33, 2)], ids=str)
+@pytest.mark.parametrize(
+    "shape", gate([((0,),), ((1,),), ((1, 1),), ((31,),), ((33, 2),)], lambda case: case[0] in ((0,), (1, 1))), ids=str
+)
 def test_sizes(where: str, shape: tuple[int, ...]) -> None:
     """No elements, one, odd numbers; the second input is broadcast."""
     values = inputs((shape, shape[-1:]), where)
@@ -305,7 +307,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", gate(REFUSED, lambda name: name != "of_sincos"))
 def test_refused(where: str, name: str) -> None:
     """What has no second derivative says so by name; gradients stay right."""
     text, shapes = REFUSED[name]

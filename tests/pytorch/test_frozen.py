@@ -106,12 +106,12 @@ CHANGED = [("cpu", "float", number) for number in range(9)] + [
 
 
 def in_gate(case: tuple[str, str, Any]) -> bool:
-    """Of all pairs of families in float: each as first and as second parameter, beside its own and beside another."""
+    """Of all pairs of families in float: each beside its own, and two of those of different ones."""
     on, scalar, which = case
     if (on, scalar) != ("cpu", "float"):
         return on != "cpu" or which in ((0, 0), (3, 3), 0, 2)
     if isinstance(which, tuple):
-        return which[1] in (which[0], (which[0] + 1) % 4)
+        return which[1] == which[0] or which in ((0, 1), (2, 3))
     return which in FORMS_IN_GATE
 
 
@@ -140,13 +140,13 @@ class TestFrozen:
     @pytest.mark.parametrize(("on", "scalar", "number"), gate(WRITTEN, in_gate), indirect=["on"])
     def test_written(self, on: str, scalar: str, number: int) -> None:
         function = getattr(module_on(on, scalar), f"write{number}")
-        for frozen in MASKS[:3]:
+        for frozen in MASKS[:3] if number == 0 else MASKS[1:3]:
             run(function, places(on), scalar, frozen, "write", False)
 
     @pytest.mark.parametrize(("on", "scalar", "number"), gate(CHANGED, in_gate), indirect=["on"])
     def test_changed(self, on: str, scalar: str, number: int) -> None:
         function = getattr(module_on(on, scalar), f"change{number}")
-        for frozen in MASKS[:3]:
+        for frozen in MASKS[:3] if number == 0 else MASKS[1:3]:
             run(function, places(on), scalar, frozen, "change", number % 3 == 2)
 
     def test_modes(self, where: str) -> None:
@@ -184,7 +184,7 @@ class TestFrozen:
             module_on(where, scalar).read15(spy.grid((33,)), w, w.detach()).sum().backward()
             torch.testing.assert_close(w.grad, w.detach() ** 2)
 
-    @pytest.mark.parametrize("name", ["float32", "float16"])
+    @pytest.mark.parametrize("name", gate(["float32", "float16"], lambda name: name == "float32"))
     def test_by_hand(self, where: str, name: str) -> None:
         """A float32 gradient of a 16-bit tensor, as `diff_pair` allows, and one of its own type."""
         module = module_on(where, "half")
@@ -224,7 +224,7 @@ SHAPES = [(0,), (0, 4), (4, 0), (0, 0), (2, 0, 3)]
 class TestNoElements:
     """NumPy gives empty arrays strides of any kind; torch takes them over."""
 
-    @pytest.mark.parametrize("shape", SHAPES)
+    @pytest.mark.parametrize("shape", gate([(shape,) for shape in SHAPES], lambda case: case[0] in ((0,), (2, 0, 3))))
     def test_all_places(self, where: str, shape: tuple[int, ...]) -> None:
         def empty(requires_grad: bool = False) -> Any:
             for made in (np.zeros(shape, np.float32), np.zeros((*shape, 2), np.float32)[..., 0]):

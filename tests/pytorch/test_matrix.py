@@ -87,9 +87,14 @@ def one_case(
         check(actual, wanted)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("form", FORMS)
-def test_float(where: str, form: str, layout: str) -> None:
+def in_gate(case: tuple[str, str]) -> bool:
+    """All layouts of what is returned; of the other forms, those that other kernels serve than contiguous ones."""
+    layout, form = case
+    return form == "return" or layout in ("contiguous", "transposed", "expanded", "0-d")
+
+
+@pytest.mark.parametrize(("layout", "form"), gate(itertools.product(LAYOUTS, FORMS), in_gate))
+def test_float(where: str, layout: str, form: str) -> None:
     if form == "whole" and layout == "0-d":
         pytest.skip("the whole tensor has two dimensions")
     module = template_of(where, "float")
@@ -103,9 +108,12 @@ IN_GATE = {"half": ("return", "inout", "whole"), "double": ("result", "out")}
 
 
 @pytest.mark.parametrize(
-    ("scalar", "form"), gate(itertools.product(("half", "double"), FORMS), lambda case: case[1] in IN_GATE[case[0]])
+    ("scalar", "layout", "form"),
+    gate(
+        itertools.product(("half", "double"), LAYOUTS, FORMS),
+        lambda case: case[2] in IN_GATE[case[0]] and case[1] in ("contiguous", "transposed", "expanded"),
+    ),
 )
-@pytest.mark.parametrize("layout", LAYOUTS)
 def test_other_scalars(where: str, scalar: str, layout: str, form: str) -> None:
     if form == "whole" and layout == "0-d":
         pytest.skip("the whole tensor has two dimensions")
@@ -115,7 +123,7 @@ def test_other_scalars(where: str, scalar: str, layout: str, form: str) -> None:
     one_case(module, where, layout, DTYPES[scalar], form, (False, True), "two graphs")
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", gate(LAYOUTS, lambda layout: layout in ("contiguous", "transposed", "0-d", "size 0")))
 def test_bfloat16(where: str, layout: str) -> None:
     """Read as float with convert="safe"; gradients are bfloat16, rounded once."""
     function = template_of(where, "float").poly.convert("safe")
@@ -133,13 +141,14 @@ def test_bfloat16(where: str, layout: str) -> None:
                 check(actual, exact.to(torch.bfloat16))
 
 
-def test_interleaved(where: str) -> None:
+@pytest.mark.parametrize("scalars", gate([(["half", "float"],), (list(DTYPES),)], lambda case: len(case[0]) == 2), ids=["two", "all"])
+def test_interleaved(where: str, scalars: list[str]) -> None:
     """200 calls in random order of what requires grad, under which mode, in which dtype and layout."""
     import random
 
     source = random.Random(3)
     for _ in range(200):
-        scalar = source.choice(list(DTYPES))
+        scalar = source.choice(scalars)
         grads = source.choice(list(GRADS.values()))
         layout = source.choice(["contiguous", "transposed"])
         form = source.choice(FORMS)

@@ -4,12 +4,14 @@ derivatives, which are right or refused on every road."""
 from __future__ import annotations
 
 import io
+import itertools
 import threading
 from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
+from tiers import gate  # noqa: E402
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 
@@ -73,9 +75,14 @@ WRONG = {
 }
 
 
+def in_gate(case: tuple[str, str]) -> bool:
+    """Everything on one road, and one thing on every road."""
+    name, road = case
+    return road == "plain" or name in ("copies", "fewer")
+
+
 class TestHooks:
-    @pytest.mark.parametrize("road", ROADS)
-    @pytest.mark.parametrize("name", HOOKS)
+    @pytest.mark.parametrize(("name", "road"), gate(itertools.product(HOOKS, ROADS), in_gate))
     def test_what_is_equal_is_taken(self, module: Any, where: str, name: str, road: str) -> None:
         pack, unpack = HOOKS[name]
         for _ in range(2):  # through Python, then natively
@@ -85,8 +92,7 @@ class TestHooks:
             y.sum().backward()
             assert x.grad.tolist() == [4, 12, 24] and k.grad.tolist() == [1, 4, 9]
 
-    @pytest.mark.parametrize("road", ROADS)
-    @pytest.mark.parametrize("name", WRONG)
+    @pytest.mark.parametrize(("name", "road"), gate(itertools.product(WRONG, ROADS), in_gate))
     def test_what_differs_is_refused(self, module: Any, where: str, name: str, road: str) -> None:
         factor = (
             (lambda: 2.0) if "whole" in road else (lambda: leaf(where, 2, 3, 4))

@@ -65,17 +65,15 @@ def test_devices() -> None:
     assert "not here" not in lines["cpu"] and "not here: DeviceType.metal is not implemented" in lines["metal"]
 
 
-def test_check(file: Path, tmp_path: Path) -> None:
+def test_check(file: Path) -> None:
     text = run("check", str(file), "-D", "FACTOR=2").stdout
     for line in (
         "float poly(float a, float x, int n)", "struct Point { float x; vector<float,3> y; }",
         "    float norm(Point this, float p)", "int over(int a)", "entry point main (compute)",
     ):  # fmt: skip
         assert line in text.splitlines()
-    wrong = run("check", str(file), code=1)
+    wrong = run("check", str(file), code=1)  # other mistakes: WRONG below
     assert "FACTOR" in wrong.stderr and f"{file}:3" in wrong.stderr
-    assert "there is no file" in run("check", str(tmp_path / "missing.slang"), code=1).stderr
-    assert "'gpu' is no type of device" in run("check", str(file), "-d", "gpu", code=1).stderr
 
 
 def test_compile(file: Path, tmp_path: Path) -> None:

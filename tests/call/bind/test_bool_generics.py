@@ -10,7 +10,12 @@ from calls_support import array, plain, source
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [
+    pytest.mark.needs_kernels,
+    pytest.mark.elsewhere(
+        "test_parameters", "True",
+    ),
+]  # fmt: skip
 
 SOURCE = """
 import slangpy;

@@ -51,6 +51,8 @@ VECTORS: dict[str, tuple[Callable[..., Any], int]] = {
     "clamp": (np.clip, 3), "pow": (np.power, 2),
 }  # fmt: skip
 NUMBERS = {**{name: (f, 1) for name, f in ONE.items()}, **MORE}
+ALONE = ("abs", "sign", "saturate", "rcp", "log", "atan2", "pow", "step", "clamp", "smoothstep", "fma")
+"""Functions that the gate calls one by one; the values of all are those of test_all_at_once."""
 
 
 def _smooth(t: Any) -> Any:
@@ -87,7 +89,7 @@ def _tolerance(device: spy.Device, name: str) -> float:
 
 
 @pytest.mark.one
-@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("name", gate(NUMBERS, lambda name: name in ALONE))
 def test_arrays(module: spy.Module, name: str) -> None:
     """Each function's values, in float and, where all devices have it, in double."""
     function, count = NUMBERS[name]
@@ -133,7 +135,8 @@ def test_all_at_once(device: spy.Device, kind: str) -> None:
         _close(out.to_numpy(), result, name, 1e-12 if kind == "double" else _tolerance(device, name))
 
 
-@pytest.mark.parametrize("name", gate(NUMBERS, lambda name: name in ("abs", "sign", "log", "atan2", "step", "clamp")))
+@pytest.mark.elsewhere("clamp")
+@pytest.mark.parametrize("name", gate(NUMBERS, lambda name: name in ("abs", "sign", "atan2", "clamp")))
 def test_numbers_and_tensors(module: spy.Module, name: str) -> None:
     """The ways to pass arguments, with functions of one, two and three of them: what is computed is that of test_arrays."""
     function, count = NUMBERS[name]
@@ -151,6 +154,7 @@ def test_numbers_and_tensors(module: spy.Module, name: str) -> None:
         _close(node(single[0], *numbers[1:], _result="numpy"), function(values[0], *numbers[1:]), name)
 
 
+@pytest.mark.elsewhere("sign", "clamp")
 @pytest.mark.parametrize("name", WHOLE)
 def test_integers_stay_integers(module: spy.Module, name: str) -> None:
     function, count = WHOLE[name]
@@ -167,7 +171,7 @@ def test_integers_stay_integers(module: spy.Module, name: str) -> None:
 
 
 @pytest.mark.one
-@pytest.mark.parametrize("name", VECTORS)
+@pytest.mark.parametrize("name", gate(VECTORS, lambda name: name in ("dot", "cross", "length", "clamp", "pow")))
 def test_arrays_of_vectors(module: spy.Module, name: str) -> None:
     function, count = VECTORS[name]
     values = [v.astype(np.float32) for v in _arrays(count, 7, 3)]
@@ -176,7 +180,8 @@ def test_arrays_of_vectors(module: spy.Module, name: str) -> None:
     _close(node.map(*["float3"] * count)(*values, _result="numpy"), expected, name)
 
 
-@pytest.mark.parametrize("name", gate(VECTORS, lambda name: name in ("dot", "cross", "normalize", "lerp", "sin")))
+@pytest.mark.elsewhere("cross")
+@pytest.mark.parametrize("name", gate(VECTORS, lambda name: name in ("dot", "cross", "normalize", "lerp")))
 def test_vectors_and_tensors_of_them(module: spy.Module, name: str) -> None:
     function, count = VECTORS[name]
     values = [v.astype(np.float32) for v in _arrays(count, 7, 3)]
@@ -200,13 +205,16 @@ def test_products_of_matrices(module: spy.Module) -> None:
     assert module.determinant(m) == -2
 
 
+@pytest.mark.elsewhere("cross")
 @pytest.mark.parametrize("name", ["max", "pow", "cross"])
 def test_gradients(module: spy.Module, name: str) -> None:
     check_gradients_of(module, name)
 
 
 @pytest.mark.one
-@pytest.mark.parametrize("name", ["sin", "exp", "sqrt", "lerp", "dot", "normalize", "length"])
+@pytest.mark.parametrize(
+    "name", gate(["sin", "exp", "sqrt", "lerp", "dot", "normalize", "length"], lambda name: name in ("lerp", "dot", "normalize"))
+)
 def test_gradients_of_others(module: spy.Module, name: str) -> None:
     check_gradients_of(module, name)
 

@@ -10,7 +10,13 @@ from calls_support import array, plain, source, tensor
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [
+    pytest.mark.needs_kernels,
+    pytest.mark.elsewhere(
+        "test_a_row_of_the_table", "test_cursors_and_arrays", "test_cursors_read_and_write",
+        "test_bfloat16_through_dlpack", "test_matrices_of_integers",
+    ),
+]  # fmt: skip
 
 TABLE = {
     "bool": ("bool_", (6, 8)), "int8_t": ("int8", (0, 8)), "int16_t": ("int16", (0, 16)), "int": ("int32", (0, 32)),

@@ -11,7 +11,13 @@ from calls_support import array, load, plain, source, tensor, tensor_of
 import slangpy as spy
 from slangpy import float2, float3
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [
+    pytest.mark.needs_kernels,
+    pytest.mark.elsewhere(
+        "test_methods", "test_mutating_methods", "test_struct_values", "test_nested_structs", "test_instance_list",
+        "test_modules_may_share_names_of_structs",
+    ),
+]  # fmt: skip
 
 
 @pytest.fixture

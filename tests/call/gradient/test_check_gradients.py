@@ -79,12 +79,8 @@ def fails(function, *args, **kwargs):
         spy.check_gradients(function, *args, **kwargs)
     assert isinstance(error.value, AssertionError)
     report = error.value.report
-    text = str(report)
-    assert text == str(error.value)
+    assert str(report) == str(error.value)
     assert not report
-    again = spy.check_gradients(function, *args, raise_on_error=False, **kwargs)
-    assert not again.ok
-    assert str(again) == text
     return report
 
 
@@ -109,7 +105,7 @@ def test_precisions(m, dtype, error):
 def test_views(device, m):
     x = tensor(device, RNG.uniform(-1, 1, (4, 6)))
     kept = x.to_numpy()
-    for view in (x[::2, 1], x[::-1], x.permute(1, 0), x[:, None], x[1:2].broadcast_to((3, 6)), x.view((4, 5), (6, 1))):
+    for view in (x[::2, 1], x[::-1].permute(1, 0), x[1:2].broadcast_to((3, 6)), x.view((4, 5), (6, 1))):
         passes(m.power, view, 0.5)
     report = passes(m.power, tensor(device, [0.5]).broadcast_to((4,)), tensor(device, [1, 2, 3, 4]))
     assert [row.numeric for row in report.table if row.argument == "x"] != []
@@ -118,7 +114,6 @@ def test_views(device, m):
 
 
 def test_vectors_matrices_arrays(device, m):
-    passes(m.scale3, f32(4, 3), f32(4))
     passes(m.scale3, tensor(device, f32(4, 3), element="float3"), spy.float1(2.0)[0])
     passes(m.dot3, spy.float3(1, 2, 3), spy.float3(4, 5, 6))
     passes(m.transform, f32(2, 3, 3), f32(2, 3))
@@ -140,7 +135,6 @@ def test_outputs(device, m):
 
 def test_structs(device, m):
     passes(m.energy, {"t": f32(3), "uv": f32(3, 2)})
-    passes(m.energy, {"_type": "Ray", "t": 2.0, "uv": spy.float2(3, 4)})
     passes(m.energy, spy.diffPair({"_type": "Ray", "t": 2.0, "uv": (3.0, 4.0)}))
     rays = spy.Tensor.empty(device, (3,), m.Ray)
     cursor = rays.cursor()
@@ -149,12 +143,21 @@ def test_structs(device, m):
     cursor.apply()
     report = passes(m.energy, rays[::-1])
     assert "r[0].uv[1]" in [row.name for row in report.table]
-    passes(m.spread, f32(2), 0.5)
     passes(m.shift, rays, 0.5)
-    passes(m.Quadratic.eval, {"a": f32(3), "b": 2.0}, f32(3))
     passes(m.Quadratic.step, {"a": 1.5, "b": spy.diffPair(2.0)}, 3.0)
     quadratic = spy.InstanceList(m.Quadratic, {"a": f32(3), "b": 2.0})
     passes(quadratic.eval, f32(3))
+
+
+@pytest.mark.nightly
+def test_more_views_and_structs(device, m):
+    x = tensor(device, RNG.uniform(-1, 1, (4, 6)))
+    for view in (x[::-1], x.permute(1, 0), x[:, None]):
+        passes(m.power, view, 0.5)
+    passes(m.scale3, f32(4, 3), f32(4))
+    passes(m.energy, {"_type": "Ray", "t": 2.0, "uv": spy.float2(3, 4)})
+    passes(m.spread, f32(2), 0.5)
+    passes(m.Quadratic.eval, {"a": f32(3), "b": 2.0}, f32(3))
 
 
 def test_bundle(device, m):
@@ -174,17 +177,22 @@ def test_bundle(device, m):
 def test_tensor_parameters(device, m):
     grid = spy.grid((2,))
     passes(m.linear, grid, f32(2, 3), f32(2), tensor(device, f32(3)), tensor(device, [0, 0]))
-    passes(m.sq, spy.grid((4,)), f32(4))
     passes(m.gather, spy.grid((5,)), np.array([0, 1, 1, 3, 0], np.int32), f32(4))
     state = tensor(device, [1, 2, 3])
     passes(m.square_it, spy.grid((3,)), state)
     same(state, [1, 2, 3])
-    passes(m.triple, spy.grid((3,)), tensor(device, f32(3)), tensor(device, [0, 0, 0]))
     passes(m.forms, grid, f32(2, 3), np.zeros((2, 3), np.float32))
     passes(m.rank0, np.array(2, np.float32), np.zeros((), np.float32))
     passes(m.of_any, spy.grid((2, 2)), RNG.standard_normal((2, 2)))
-    passes(m.total, f32(2, 3))
     passes(m.Model.row, {"_type": "Model", "w": tensor(device, f32(2, 2)), "bias": 3.0}, spy.grid((2,)))
+
+
+@pytest.mark.nightly
+def test_more_tensor_parameters(device, m):
+    """Forms whose kinds of parameters the test above has in others."""
+    passes(m.sq, spy.grid((4,)), f32(4))
+    passes(m.triple, spy.grid((3,)), tensor(device, f32(3)), tensor(device, [0, 0, 0]))
+    passes(m.total, f32(2, 3))
 
 
 def test_large_inputs_are_sampled(device, m):
@@ -244,7 +252,11 @@ def test_wrong_backward_derivative_is_named(wrong):
 
 
 def test_wrong_forward_derivative_is_named(wrong):
-    report = fails(wrong.uses_square, f32(3) + 2, f32(3))
+    x, y = f32(3) + 2, f32(3)
+    report = fails(wrong.uses_square, x, y)
+    again = spy.check_gradients(wrong.uses_square, x, y, raise_on_error=False)
+    assert not again.ok
+    assert str(again) == str(report)
     assert {row.wrong for row in report.wrong} == {("fwds",)}
     assert {row.argument for row in report.wrong} == {"x"}
     assert report.notes == ["line 5: the custom forward derivative 'square_fwd' is wrong; without it, fwds is right"]

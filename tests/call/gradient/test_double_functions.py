@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiers import gate
 
 import slangpy as spy
 
@@ -37,7 +38,26 @@ def modules() -> dict[Any, Any]:
     return {}
 
 
-@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_all_at_once(device):
+    """The precision of all functions of double and of vectors of it, by one kernel for each."""
+    if device.info.type is spy.DeviceType.vulkan:
+        pytest.skip("refuses most of them")
+    names = list(FUNCTIONS)
+    for kind, end, x, tolerance in (
+        ("double", "of", X, 1e-14), ("double2", "of2", X.reshape(2, 2), 1e-14), ("float", "of1", X.astype(np.float32), 2e-6)
+    ):  # fmt: skip
+        outs = ", ".join(f"out {kind} r{i}" for i in range(len(names)))
+        calls = " ".join(f"r{i} = {name}_{end}(x);" for i, name in enumerate(names))
+        text = f"{source(names)}\nvoid all({kind} x, {outs}) {{ {calls} }}"
+        module = spy.Module.load_from_source(device, f"double_functions_{kind}", text)
+        results = [np.zeros_like(x) for _ in names]
+        module.all(x, *results)
+        for name, result in zip(names, results, strict=True):
+            expected = FUNCTIONS[name](X).reshape(x.shape)
+            np.testing.assert_allclose(result, expected, rtol=tolerance, err_msg=f"{kind}: {name}")
+
+
+@pytest.mark.parametrize("name", gate(FUNCTIONS, lambda name: name in ("log10", "asinh", "rsqrt")))
 def test_precision(device, modules, name):
     if device not in modules:
         modules[device] = spy.Module.load_from_source(device, "double_functions", source(FUNCTIONS))

@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from gradcheck import check, load, same, tensor, with_grad
+from tiers import gate
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [
+    pytest.mark.needs_kernels,
+    pytest.mark.elsewhere(
+        "test_new_tensor", "test_given_result", "test_out_parameters", "test_inout", "test_broadcast", "test_views", "half",
+        "test_struct_tensors", "transform", "test_append_to", "test_large_and_empty",
+    ),
+]
 RNG = np.random.default_rng(11)
 X, D = [0, 1, 2, 3], [1, 10, 100, 1000]
 VALUE, TANGENT = [-1, 9, 23, 41], [8, 120, 1600, 20000]  # of 2 x^2 + 8 x - 1
@@ -426,7 +433,9 @@ def test_custom_forward_derivative(device):
 
 
 # Each: function, arguments with tangents, arguments of the backward call (made anew), by the same arrays.
-DUALITY = ["polynomial", "scale3", "transform", "weighted", "pick", "power"]
+DUALITY = gate(
+    ["polynomial", "scale3", "transform", "weighted", "pick", "power"], lambda name: name in ("polynomial", "transform", "pick")
+)
 SHAPES = {
     "polynomial": ([(3,), (4, 1), (1,), (4, 3)], (4, 3)), "scale3": ([(5, 3), (1,)], (5, 3)), "power": ([(1,), (6,)], (6,)),
     "transform": ([(2, 3, 3), (2, 3)], (2, 3)), "weighted": ([(4,), (5,)], (5,)), "pick": ([(3, 2, 3, 2), (3,)], (3,)),

@@ -75,7 +75,7 @@ def m(device):
 
 
 @on_devices
-@pytest.mark.parametrize("rank", range(9))
+@pytest.mark.parametrize("rank", gate(range(9), lambda rank: rank in (0, 1, 3, 8)))
 def test_ranks(device, own, rank):
     shape = (3, 2, 2, 2, 1, 2, 2, 3)[:rank]
     x, d = RNG.standard_normal((2, *shape))
@@ -95,7 +95,7 @@ def test_ranks(device, own, rank):
 
 
 @on_devices
-@pytest.mark.parametrize("kind", INTEGERS)
+@pytest.mark.parametrize("kind", gate(INTEGERS, lambda kind: kind in ("int", "uint64_t", "int8_t")))
 def test_index_types(device, own, kind):
     x, d = RNG.standard_normal((2, 3, 4))
     y = with_grad(device, np.zeros((3, 4)))
@@ -254,7 +254,7 @@ CUDA = {
     "passed_on": lambda d, m: (m.passed_on, (spy.grid((2,)), with_grad(d, [1, 2]))),
     "explicit_read": lambda d, m: (m.explicit_read, (spy.grid((2,)), with_grad(d, [1, 2]))),
 }  # fmt: skip
-CUDA_IN_GATE = ("rank0", "rank1", "rank3", "rank8", "of_int", "of_uint64_t", "of_int8_t", "of_double", "passed_on", "explicit_read")
+CUDA_IN_GATE = ("rank0", "rank8", "of_uint64_t", "of_int8_t", "passed_on", "owned", "half", "out", "inout", "matrix", "struct", "linear")
 CUDA_VALUES = {
     "owned": lambda d, m: (m.power, (with_grad(d, [[1, 2]]), 1.0)),
     "broadcast": lambda d, m: (m.power, (with_grad(d, [1, 2]), with_grad(d, [[1], [2]]))),
@@ -284,7 +284,7 @@ def cuda_modules() -> tuple[Any, Any]:
     )
 
 
-@pytest.mark.parametrize("name", gate([*CUDA, *CUDA_VALUES], lambda name: name in CUDA_VALUES or name in CUDA_IN_GATE))
+@pytest.mark.parametrize("name", gate([*CUDA, *CUDA_VALUES], lambda name: name in CUDA_IN_GATE))
 def test_cuda_kernel_compiles(cpu, cuda_modules, name):
     module = cuda_modules[name in CUDA_VALUES]
     function, arguments = {**CUDA, **CUDA_VALUES}[name](cpu, module)

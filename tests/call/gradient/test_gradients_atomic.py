@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 from gradcheck import check, same, seeded, tensor, with_grad
+from tiers import gate
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [
+    pytest.mark.needs_kernels,
+    pytest.mark.elsewhere(
+        "test_add", "int64_t", "test_add_struct", "half", "test_load_uniform_of_vectors_and_structs", "test_own_addition_by_address"
+    ),
+]
 TYPES = (
     "int", "uint", "int64_t", "uint64_t", "half", "half2", "half3", "half4", "float", "float3", "double", "double2",
     "int3", "float2x2", "half3x2", "double2x2", "float[3]", "int64_t[2]", "half[3]", "uint2[2]",
@@ -81,8 +87,13 @@ def test_add_struct(device, m):
     assert (got["d"], got["i"], [*got["u"]]) == (750, -500 * 2**40, [500, 1000])
 
 
-@pytest.mark.parametrize("form", ["once", "once_interface"])
-@pytest.mark.parametrize("name", SCALARS)
+@pytest.mark.parametrize(
+    ("name", "form"),
+    gate(
+        [(name, form) for name in SCALARS for form in ("once", "once_interface")],
+        lambda case: case in (("half", "once"), ("float", "once_interface"), ("double", "once")),
+    ),
+)
 def test_load_once(device, m, name, form):
     x, y = with_grad(device, [1, 2, 3, 4, 5, 6], name), seeded(device, [1, 2, 3], name)
     x.grad.copy_from_numpy(np.full(6, 100, x.grad.to_numpy().dtype))
@@ -120,7 +131,7 @@ def test_load_uniform_in_place(device, m):
     same(x.grad_out, [780.0] + [0] * 40)
 
 
-@pytest.mark.parametrize("name", SCALARS)
+@pytest.mark.parametrize("name", gate(SCALARS, lambda name: name != "double"))
 def test_sample(device, m, name):
     """Weights of the four neighbours; the last row and column are clamped."""
     image = np.arange(12).reshape(3, 4)

@@ -61,8 +61,13 @@ CALLS = {
 }  # fmt: skip
 
 
-SUMMED_IN_GATE = ("scattered", "reduced", "periodic", "pair", "half", "bfloat16", "half_gathered", "struct", "linear")
+SUMMED_IN_GATE = ("scattered", "reduced", "pair", "bfloat16", "half_gathered", "struct")
 """Of each kind of sum, and of each kind of element."""
+UNORDERED_IN_GATE = (
+    "owned", "reduced", "periodic", "half", "double", "bfloat16_scattered", "matrix", "struct_scattered", "struct_gathered",
+    "own_addition", "in_place", "wide_half",
+)  # fmt: skip
+"""Each form of kernel, with the elements that the others leave out; "linear" is built above."""
 
 
 def test_checked_indices_compile(cpu, module):
@@ -102,7 +107,7 @@ def test_deterministic_kernels_compile(cpu, module, name):
         assert view.kernels.build(1 << 63 | leaf).built.kernel[:4] == b"\x7fELF"
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", gate(CALLS, lambda name: name in UNORDERED_IN_GATE))
 def test_kernel_compiles(cpu, module, name):
     make, key = CALLS[name]
     function, arguments = make(cpu, module)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiers import gate
 
 import slangpy as spy
 from slangpy.testing import CudaCodegen, nvrtc_available
@@ -81,6 +82,7 @@ def with_grads(device: Any, values: np.ndarray, grad: np.ndarray | None = None) 
 
 
 @pytest.mark.needs_kernels
+@pytest.mark.elsewhere("half", "matrix")
 @pytest.mark.parametrize("name", NAMES)
 def test_both_modes(device: Any, name: str) -> None:
     dtype = dtype_of(name)
@@ -162,7 +164,7 @@ def test_kernels_of_load_module(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not nvrtc_available(), reason="NVRTC is not installed")
-@pytest.mark.parametrize("name", ["float", "half", "matrix", "float3", "double2"])
+@pytest.mark.parametrize("name", gate(["float", "half", "matrix", "float3", "double2"], lambda name: name in ("half", "matrix", "double2")))
 def test_cuda_code(name: str) -> None:
     target = CudaCodegen("sm_80")
     cpu = spy.Device(type=spy.DeviceType.cpu, enable_hot_reload=False)

@@ -8,7 +8,14 @@ from gradcheck import check, finite_difference, load, same, seeded, tensor, with
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [
+    pytest.mark.needs_kernels,
+    pytest.mark.elsewhere(
+        "test_with_grads", "test_polynomial", "test_in_place", "test_linear_layer", "test_gather",
+        "test_views_of_tensor_arguments", "test_rank_8", "test_half_elements", "test_vector_matrix_and_array_elements",
+        "test_each_type_of_gradient_has_its_own_kernel",
+    ),
+]  # fmt: skip
 ONES = np.ones(4, np.float32)
 RNG = np.random.default_rng(5)
 

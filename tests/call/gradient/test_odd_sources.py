@@ -14,7 +14,12 @@ from odd_formulas import FORMULAS
 
 import slangpy as spy
 
-pytestmark = [pytest.mark.needs_kernels]
+pytestmark = [
+    pytest.mark.needs_kernels,
+    pytest.mark.elsewhere(
+        "control", "declarations",
+    ),
+]  # fmt: skip
 
 FOLDER = Path(__file__).parent / "odd"
 PLACES = np.array([[0.8, 0.6, 0.7, 0.4, 1.3], [0.5, 0.9, 0.3, 1.1, 0.6], [0.7, 0.2, 1.2, 0.5, 0.9]])

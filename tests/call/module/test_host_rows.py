@@ -1,4 +1,4 @@
-"""Instructions of calls in several forms, beside those of the plainest call with a Tensor, both counted by callgrind.
+"""Instructions of calls in some forms, beside those of the plainest call with a Tensor, both counted by callgrind.
 
 `tools/nightly.sh` compares the counts of all forms with kept ones; ratios hold for other builds and versions of Python too.
 """
@@ -16,7 +16,6 @@ SCRIPT = Path(__file__).parents[3] / "benchmarks" / "host_rows.py"
 MOST = {
     "two Tensors": 1.15,
     "view made each time": 1.55,
-    "map made each time": 1.8,
     "result Tensor": 1.5,
     "recorded": 3.7,
 }

@@ -32,6 +32,7 @@ def test_memory_of_sources_is_flat(device_type: spy.DeviceType, what: str, tmp_p
     check(device_type, what, tmp_path)
 
 
+@pytest.mark.elsewhere("devices")
 @pytest.mark.parametrize("what", ["devices", "calls"])
 def test_memory_is_flat(device_type: spy.DeviceType, what: str, tmp_path: Path) -> None:
     check(device_type, what, tmp_path)

@@ -45,8 +45,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "CXX": str(compiler), "SECONDS_TO_SLEEP": "1.3", "SLANGPY_CACHE_DIR": str(cache), "SLANGPY_PROGRESS": ""}
 
 
-def run(environment: dict[str, str], *args: str) -> Any:
-    command = [sys.executable, "-c", PROGRAM, *args]
+def run(environment: dict[str, str], *args: str, program: str = PROGRAM) -> Any:
+    command = [sys.executable, "-c", program, *args]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
 
 
@@ -130,7 +130,8 @@ def test_derivatives_that_take_long_say_why(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_first_use_of_ziglang_says_why_it_takes_long(environment: dict[str, str], tmp_path: Path) -> None:
     compiler = (tmp_path / "slow-c++").rename(tmp_path / "ziglang-c++")
-    done = run({**environment, "CXX": str(compiler), "SECONDS_TO_SLEEP": "6"})
+    program = f"import slangpy.compiler.progress as line\nline._LONG = 1.5\n{PROGRAM}"
+    done = run({**environment, "CXX": str(compiler), "SECONDS_TO_SLEEP": "2.5"}, program=program)
     assert done.stdout == "6.0\n"
     why = r"\(the first use of ziglang builds its C\+\+ library, once, which takes minutes\) \d+\.\d s\n"
     assert re.search(r"slangpy: compiling slow::square\.bwds for cpu \.\.\. " + why, done.stderr), done.stderr

@@ -11,7 +11,13 @@ from calls_support import array, plain, source, tensor, tensor_of
 import slangpy as spy
 from slangpy.errors import ResolveException
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [
+    pytest.mark.needs_kernels,
+    pytest.mark.elsewhere(
+        "test_scalars", "test_matrices", "test_structs", "test_pointers_and_enums", "test_instances_of_vectors",
+        "test_numpy_results_are_not_uploaded_but_arguments_are_kept", "test_results_of_large_calls_are_ordered",
+    ),
+]  # fmt: skip
 
 SCALARS = {
     "bool": "bool", "int8_t": "int8", "int16_t": "int16", "int": "int32", "int64_t": "int64", "uint8_t": "uint8",

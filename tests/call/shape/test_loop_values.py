@@ -102,16 +102,22 @@ TYPES = {
 
 
 @pytest.mark.parametrize("type_", TYPES)
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
-def test_carried_values(device: spy.Device, program: Any, type_: str) -> None:
+def test_carried_values(device: spy.Device, type_: str) -> None:
+    """All programs by one kernel."""
     if type_ == "double" and not device.has_feature(spy.Feature.double):
         pytest.skip("no double on this device")
     dtype, tail = TYPES[type_]
     text = f"typealias T = {type_};\nstatic const T one = T(1); static const T two = T(2); static const T three = T(3);"
-    f = source(device, f"carried_{program.__name__}_{type_}", f"{text}\nT f(T a, T b, int n) {{ {PROGRAMS[program]} }}").f
+    text += "".join(f"\nT f{k}(T a, T b, int n) {{ {body} }}" for k, body in enumerate(PROGRAMS.values()))
+    outs = ", ".join(f"out T r{k}" for k in range(len(PROGRAMS)))
+    calls = " ".join(f"r{k} = f{k}(a, b, n);" for k in range(len(PROGRAMS)))
+    f = source(device, f"carried_{type_}", f"{text}\nvoid all(T a, T b, int n, {outs}) {{ {calls} }}").all
     a, b = np.arange(3 * int(np.prod(tail)), dtype=dtype).reshape(3, *tail), dtype(7) + np.zeros((3, *tail), dtype)
     for n in (0, 1, 2, 3, 5, 8):
-        np.testing.assert_array_equal(f(a, b, n, _result="numpy"), program(a, b, n))
+        results = [np.zeros_like(a) for _ in PROGRAMS]
+        f(a, b, n, *results)
+        for program, result in zip(PROGRAMS, results, strict=True):
+            np.testing.assert_array_equal(result, program(a, b, n), err_msg=program.__name__)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5])

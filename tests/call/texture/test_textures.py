@@ -50,6 +50,9 @@ def test_every_type_is_read_texel_by_texel(device: Any, m: Any, type_: Any) -> N
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.elsewhere(
+    "rgba32_float", "rg16_float", "r32_uint", "rgba16_sint", "rgba8_unorm", "r16_snorm", "rgba8_unorm_srgb"
+)
 @pytest.mark.parametrize("format_", plain_formats(), ids=lambda f: f.name)
 def test_texel_types_of_formats(device: Any, m: Any, format_: Any) -> None:
     if not supports(device, format_, spy.FormatSupport.shader_load | spy.FormatSupport.texture):
@@ -191,6 +194,7 @@ print(json.dumps([bool(ok), stage.builds, "libslang" in open("/proc/self/maps").
 """
 
 
+@pytest.mark.one
 def test_plans_with_textures_come_from_the_disk(device: Any, m: Any, tmp_path: Any) -> None:
     def run() -> list[Any]:
         environment = {**os.environ, "SLANGPY_CACHE_DIR": str(tmp_path)}

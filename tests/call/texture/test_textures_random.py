@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from calls_support import load
 from texture_support import READ, WRITE, F, T, decode, made, random_texels
+from tiers import gate
 
 pytestmark = pytest.mark.needs_kernels
 
@@ -68,7 +69,8 @@ def some_shape(rng: random.Random, call: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if rng.random() < 0.3 else size for size in call[len(call) - rank :])
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.elsewhere("0", "1", "2", "3", "4", "5")
+@pytest.mark.parametrize("seed", gate(range(24), lambda seed: seed < 12))
 def test_random_calls_agree_with_numpy(device: Any, seed: int) -> None:
     m, rng = load(device, "textures"), random.Random(seed)
     call = tuple(rng.randint(1, 5) for _ in range(rng.randint(1, 3)))
