@@ -18,9 +18,8 @@ from .executable import make_executable
 from .modules.reload import follow, source_changed
 from .progress import compiling, why_slow
 from .reports import report_step
-from .text.globals_used import all_used_slots
 from .text.literals import remember
-from .text.tensors_used import Place, is_unset, path_of, used_tensors
+from .text.tensors_used import used_parameters
 
 __all__ = [
     "ComputeKernel",
@@ -58,16 +57,13 @@ def compile_entry_point(device: Any, program: Any, entry_point: int, layout: Any
         return make_executable(device, text, layout, label, _compile_options(program)).code, text
 
 
-def compile_stages(device: Any, program: Any, layout: Any) -> tuple[list[bytes], tuple[int, ...] | None]:
-    """The entry points of a pipeline as the device takes them, and the slots of the layout that they use; None where that
-    is not known."""
+def compile_stages(device: Any, program: Any, layout: Any) -> tuple[list[bytes], _native.UsedParameters]:
+    """The entry points of a pipeline as the device takes them, and what they use of the parameters."""
     stages = [
         compile_entry_point(device, program, i, program.binding_layout(i), name)
         for i, name in enumerate(program.entry_point_names)
     ]
-    used = [all_used_slots(text, device.compile_target.format, layout) for _, text in stages]
-    known = [slots for slots in used if slots is not None]
-    return [code for code, _ in stages], tuple(sorted(set().union(*known))) if len(known) == len(used) else None
+    return [code for code, _ in stages], used_parameters(device, [text for _, text in stages], layout)
 
 
 def _compile_options(program: Any) -> dict[str, Any]:
@@ -135,8 +131,7 @@ class ComputePipeline:
         self._kernel: Any = None
         self._layout: Any = None
         self._generation: Any = None
-        self._used_slots: tuple[int, ...] | None = None
-        self._used_tensors: tuple[tuple[Place, ...], tuple[Place, ...]] = ((), ())
+        self._used: _native.UsedParameters | None = None
         follow(device, program.session)
         if not defer_target_compilation:
             self.compiled()
@@ -164,11 +159,11 @@ class ComputePipeline:
         return self.compiled()
 
     @property
-    def used_slots(self) -> tuple[int, ...] | None:
-        """The resources, by their place in the layout, that the compiled kernel uses: the others need no value. None
-        where that is not known."""
+    def used(self) -> _native.UsedParameters:
+        """What the compiled kernel uses of the parameters: the rest needs no value."""
         self.compiled()
-        return self._used_slots
+        assert self._used is not None
+        return self._used
 
     @property
     def layout(self) -> Any:
@@ -200,27 +195,8 @@ class ComputePipeline:
         self._check_generation()
         if self._kernel is None:
             self._kernel, code = compile_kernel(self._device, self._program, 0, self._layout, self._label)
-            self._used_slots = all_used_slots(code, self._device.compile_target.format, self._layout)
-            self._used_tensors = used_tensors(code, self._device.compile_target.format, self._layout)
+            self._used = used_parameters(self._device, [code], self._layout)
         return self._kernel
-
-    @property
-    def uses_tensors(self) -> bool:
-        """Whether the compiled kernel uses tensors of globals or parameters."""
-        return self._used_tensors != ((), ())
-
-    def check_tensors(self, cursor: Any) -> None:
-        """RuntimeError naming the first tensor at a null address that the compiled kernel uses; `cursor` stands on the
-        root object."""
-        if self._device.info.type.name == "null":
-            return
-        of_globals, of_parameters = self._used_tensors
-        unset = [place for place in of_globals if is_unset(cursor, place)]
-        if of_parameters:
-            parameters = cursor.find_entry_point(0)
-            unset += [place for place in of_parameters if is_unset(parameters, place)]
-        if unset:
-            raise RuntimeError(f"parameter '{path_of(unset[0])}' of '{self._label}' was never set: assign a tensor")
 
     def __repr__(self) -> str:
         return f"ComputePipeline(\n  label = {self._label!r},\n  thread_group_size = {self.thread_group_size}\n)"
@@ -301,13 +277,7 @@ class ComputeKernel:
         root = _native.ShaderObject(self._device, self._pipeline.layout)
         if arguments or variables:
             self._write(_native.ShaderCursor(root), variables, arguments)
-        if self._pipeline.uses_tensors:
-            self._pipeline.check_tensors(_native.ShaderCursor(root))
-        if self._validate and not root._is_bound():
-            used = self._pipeline.used_slots
-            if used is not None:
-                root._set_used_slots(used)
-            root.check_bound()
+        root._check_used(self._pipeline.used, self._validate)
         return root
 
     def _write(self, cursor: Any, variables: Mapping[str, Any] | None, arguments: dict[str, Any]) -> None:

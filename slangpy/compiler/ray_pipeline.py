@@ -12,8 +12,8 @@ __all__ = ["check_payloads", "compile_pipeline"]
 
 def compile_pipeline(
     device: Any, program: Any, desc: _native.RayTracingPipelineDesc, layout: Any, label: str
-) -> tuple[_native.CompiledRayTracingPipeline, tuple[int, ...] | None]:
-    """The native pipeline, and the slots of the layout that its code uses where that is known."""
+) -> tuple[_native.CompiledRayTracingPipeline, _native.UsedParameters]:
+    """The native pipeline, and what its code uses of the parameters."""
     code, used = compile_stages(device, program, layout)
     return device._create_ray_tracing_pipeline(desc, layout, code, label), used
 

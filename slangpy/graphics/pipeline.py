@@ -25,7 +25,7 @@ class RenderPipeline(ProgramPipeline[_native.RenderPipelineDesc, _native.Compile
     def _check(self, layout: Any) -> None:
         self._device._check_render_pipeline(self._desc, layout)
 
-    def _build(self) -> tuple[_native.CompiledRenderPipeline, tuple[int, ...] | None]:
+    def _build(self) -> tuple[_native.CompiledRenderPipeline, _native.UsedParameters]:
         code, used = compile_stages(self._device, self._program, self._layout)
         return self._device._create_render_pipeline(self._desc, self._layout, code, self._label), used
 

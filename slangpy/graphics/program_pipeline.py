@@ -29,7 +29,7 @@ class ProgramPipeline(Generic[Desc, Compiled]):
         self._compiled: Compiled | None = None
         self._layout: Any = None
         self._generation: Any = None
-        self._used_slots: tuple[int, ...] | None = None
+        self._used: _native.UsedParameters | None = None
         follow(device, desc.program.session)
         self._check_generation()
         if not desc.defer_target_compilation:
@@ -60,11 +60,11 @@ class ProgramPipeline(Generic[Desc, Compiled]):
         return self._compile()
 
     @property
-    def used_slots(self) -> tuple[int, ...] | None:
-        """The resources, by their place in the layout, that the code uses: the others need no value. None where that is
-        not known."""
+    def used(self) -> _native.UsedParameters:
+        """What the code uses of the parameters: the rest needs no value."""
         self._compile()
-        return self._used_slots
+        assert self._used is not None
+        return self._used
 
     @property
     def layout(self) -> Any:
@@ -88,13 +88,13 @@ class ProgramPipeline(Generic[Desc, Compiled]):
     def _compile(self) -> Compiled:
         self._check_generation()
         if self._compiled is None:
-            self._compiled, self._used_slots = self._build()
+            self._compiled, self._used = self._build()
         return self._compiled
 
     def _check(self, layout: Any) -> None:
         """Raises ValueError where the desc does not fit the program's layout."""
         raise NotImplementedError
 
-    def _build(self) -> tuple[Compiled, tuple[int, ...] | None]:
-        """The native pipeline, and the slots that its code uses."""
+    def _build(self) -> tuple[Compiled, _native.UsedParameters]:
+        """The native pipeline, and what its code uses of the parameters."""
         raise NotImplementedError

@@ -27,7 +27,7 @@ class RayTracingPipeline(ProgramPipeline[_native.RayTracingPipelineDesc, _native
         self._device._check_ray_tracing_pipeline(self._desc, layout)
         check_payloads("create_ray_tracing_pipeline", self._program, self._desc)
 
-    def _build(self) -> tuple[_native.CompiledRayTracingPipeline, tuple[int, ...] | None]:
+    def _build(self) -> tuple[_native.CompiledRayTracingPipeline, _native.UsedParameters]:
         return compile_pipeline(self._device, self._program, self._desc, self._layout, self._label)
 
     def __repr__(self) -> str:

@@ -48,5 +48,5 @@ def make_ray_kernel(
         layout,
     )
     kernel = device.create_kernel(b"", layout, label, rays=pipeline, table=table)
-    slots = range(len(layout.slots)) if used is None else used
+    slots = range(len(layout.slots)) if used.slots is None else used.slots
     return kernel, tuple(slot for slot in slots if slot < layout.entry_point_slot)

@@ -44,12 +44,7 @@ def dispatch(node: Any, thread_count: Any, vars: Any, encoder: Any, arguments: d
     if vars:
         write_named(node, cursor, dict(vars), layout)
     keep = _write_arguments(node, cursor.find_entry_point(0), layout, arguments)
-    used = pipeline.used_slots
-    if pipeline.uses_tensors:
-        pipeline.check_tensors(cursor)
-    if used is not None:
-        root._set_used_slots(used)
-    root.check_bound()
+    root._check_used(pipeline.used, True)
     if 0 in threads:
         return
     if encoder is None:

@@ -13,6 +13,7 @@ from typing import Any
 
 _DECLARATION = re.compile(r"struct GlobalParams_\d+\s*\{(.*?)\n\s*\};", re.DOTALL)
 _REGISTER = re.compile(rb"((?:\[int\(\d+\)\])*) : register\(([tusb])(\d+)(?:, space(\d+))?\)")
+_BLOCK = re.compile(r"^cbuffer (\w+)_\d+ : register", re.MULTILINE)  # HLSL: those that the kernel reaches alone
 _FIELD = re.compile(r"\b(\w+)_(\d+)\s*;")
 
 
@@ -32,10 +33,11 @@ def used_slots(code: bytes, format: str, layout: Any) -> tuple[int, ...]:
 def mentioned_globals(text: str, paths: list[str]) -> list[bool]:
     """Which of the globals (or fields of them) at `paths` C++, CUDA or HLSL refers to."""
     declared = _DECLARATION.search(text)
-    if declared is None:
+    names = {name: f"{name}_{number}" for name, number in _FIELD.findall(declared.group(1))} if declared else {}
+    blocks = set(_BLOCK.findall(text))
+    if declared is None and not blocks:
         return [False] * len(paths)
-    names = {name: f"{name}_{number}" for name, number in _FIELD.findall(declared.group(1))}
-    return [_mentions(text, path, names) for path in paths]
+    return [_mentions(text, path, names, blocks) for path in paths]
 
 
 def all_used_slots(code: bytes, format: str, layout: Any) -> tuple[int, ...] | None:
@@ -85,9 +87,11 @@ def mentions_parameter(text: str, path: str) -> bool:
     return declared_and_used and all(re.search(rf"(?:->|\.){part}_\d+\b", text) for part in rest)
 
 
-def _mentions(text: str, path: str, names: dict[str, str]) -> bool:
+def _mentions(text: str, path: str, names: dict[str, str], blocks: set[str]) -> bool:
     first, *rest = re.findall(r"[A-Za-z_]\w*", path)
-    parts = [names.get(first, first + r"_\d+"), *(part + r"_\d+" for part in rest)]
+    parts = [part + r"_\d+" for part in rest]
+    if first not in blocks:
+        parts.insert(0, names.get(first, first + r"_\d+"))
     return all(re.search(rf"(?:->|\.){part}\b", text) for part in parts)
 
 

@@ -7,9 +7,12 @@ resource, so that one that was never set is refused as an unset buffer is.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .globals_used import mentioned_globals, mentions_parameter
+from ... import _native
+from .globals_used import all_used_slots, mentioned_globals, mentions_parameter
+from .spirv_reads import Range, bytes_read
 
 Place: TypeAlias = tuple[str | int, ...]
 """What a cursor is indexed by, part by part."""
@@ -62,20 +65,65 @@ def is_unset(cursor: Any, place: Place) -> bool:
     return cursor._is_zero()
 
 
-def used_tensors(code: bytes, format: str, layout: Any) -> tuple[tuple[Place, ...], tuple[Place, ...]]:
-    """The tensors in globals and in parameters that a kernel uses. SPIR-V tells nothing of names: there its parameters
-    count, which belong to it alone, and no global does."""
+def used_parameters(device: Any, codes: list[bytes], layout: Any) -> _native.UsedParameters:
+    """What the entry points of a layout use, of each of which `codes` holds the target code: resources, and tensors and
+    pointers, whose addresses must not be null."""
+    format = device.compile_target.format
+    slots = [all_used_slots(code, format, layout) for code in codes]
+    known = [used for used in slots if used is not None]
+    joined = sorted(set().union(*known)) if len(known) == len(slots) else None
+    if device.info.type.name == "null":  # its addresses are null, and nothing reads them
+        return _native.UsedParameters(joined)
+    root = _native.ShaderCursor(_native.ShaderObject(device, layout))
+    addresses: dict[str, _Address] = {}
+    for index, code in enumerate(codes):
+        addresses.update((found.path, found) for found in _used_addresses(code, format, layout, index, root))
+    return _native.UsedParameters(joined, [(a.path, a.what, a.scope, a.begin, a.size) for a in addresses.values()])
+
+
+@dataclass(frozen=True)
+class _Address:
+    """What must not be null when a kernel runs, and where its bytes lie in the values of the parameters."""
+
+    path: str
+    what: str
+    scope: int
+    begin: int
+    size: int
+
+
+def _used_addresses(code: bytes, format: str, layout: Any, index: int, root: Any) -> list[_Address]:
+    """Those that one entry point uses, of the globals and of its own parameters."""
+    entry = layout.entry_points[index]
+    own = entry["parameters"].fields if entry["parameters"] else ()
     declared = layout.globals.fields if layout.globals else ()
-    globals_ = [*tensor_places([(f["name"], f["type"]) for f in declared], format)]
-    entry = layout.entry_point.fields if layout.entry_point else ()
-    parameters = [*tensor_places([(f["name"], f["type"]) for f in entry], format)]
+    globals_ = _addresses(declared, format, root)
+    parameters = _addresses(own, format, root.find_entry_point(index))
     if not globals_ and not parameters:
-        return (), ()
+        return []
     if format.startswith("spirv"):
-        return (), tuple(place for place in parameters if len(named_parts(place)) == 1)
+        read = bytes_read(code)
+        return [address for address in (*globals_, *parameters) if _is_read(address, read, layout, entry["scope"])]
     text = code.decode("utf-8", "replace")
-    used = mentioned_globals(text, [path_of(place) for place in globals_])
-    return (
-        tuple(place for place, is_used in zip(globals_, used, strict=True) if is_used),
-        tuple(place for place in parameters if mentions_parameter(text, path_of(place))),
-    )
+    used = mentioned_globals(text, [address.path for address in globals_])
+    return [address for address, is_used in zip(globals_, used, strict=True) if is_used] + [
+        address for address in parameters if mentions_parameter(text, address.path)
+    ]
+
+
+def _addresses(fields: Any, format: str, cursor: Any) -> list[_Address]:
+    found: list[_Address] = []
+    for place in tensor_places([(field["name"], field["type"]) for field in fields], format):
+        at = cursor
+        for part in place:
+            at = at[part]
+        begin, size = at._offset.uniform_offset, at._type_layout.size
+        found.append(_Address(path_of(place), "tensor", at._scope, begin, size))
+    return found
+
+
+def _is_read(address: _Address, read: set[Range], layout: Any, own_scope: int) -> bool:
+    scope = layout.scopes[address.scope]
+    block = None if address.scope == own_scope else (scope["set"], scope["binding"])
+    end = address.begin + address.size
+    return any(of == block and begin < end and address.begin < after for of, begin, after in read)

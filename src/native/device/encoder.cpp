@@ -317,8 +317,7 @@ template <typename Dispatch>
 void ComputePassEncoder::add(Dispatch dispatch)
 {
     dispatch.kernel = m_kernel;
-    if (m_encoder->device()->desc().enable_rhi_validation)
-        m_root->check_bound();
+    m_root->check_bound(m_encoder->device()->desc().enable_rhi_validation);
     m_root->copy_to(dispatch.scopes, dispatch.slots, dispatch.keep_alive);
     check_arguments(m_encoder->device(), *m_kernel, dispatch.slots, &m_encoder->m_structures);
     m_encoder->add(std::move(dispatch));

@@ -88,8 +88,7 @@ void RayTracingPassEncoder::dispatch_rays(uint64_t ray_gen_index, std::array<uin
     check_rays(device, *m_table, ray_gen_index, dimensions, call);
     if (!dimensions[0] || !dimensions[1] || !dimensions[2])
         return;
-    if (device->desc().enable_rhi_validation)
-        m_root->check_bound();
+    m_root->check_bound(device->desc().enable_rhi_validation);
     command::DispatchRays dispatch;
     dispatch.pipeline = m_pipeline;
     dispatch.table = m_table;

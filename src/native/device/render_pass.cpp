@@ -309,8 +309,7 @@ void RenderPassEncoder::add_draw(command::Draw draw, const char* call)
         check_targets(call);
     m_targets_checked = true;
     check_draw(draw, call);
-    if (device->desc().enable_rhi_validation)
-        m_root->check_bound();
+    m_root->check_bound(device->desc().enable_rhi_validation);
     if (auto bound = bound_arguments(); bound != m_bound) {
         check_arguments(device, m_pipeline->layout(), m_pipeline->label(), bound->slots, &m_encoder->m_structures);
         check_feedback(*bound, call);

@@ -195,28 +195,19 @@ bool ShaderObject::is_bound(uint32_t slot) const
     return false;
 }
 
-bool ShaderObject::is_bound() const
+std::span<const uint8_t> ShaderObject::bytes_of(uint32_t scope) const
 {
-    for (uint32_t slot = 0; slot < m_slots.size(); ++slot)
-        if (!is_bound(slot))
-            return false;
-    return true;
+    for (const auto& [first, block] : m_blocks)
+        if (scope >= first && scope < first + block.object->m_scopes.size())
+            return block.object->bytes_of(scope - first);
+    return scope < m_scopes.size() ? std::span<const uint8_t>(m_scopes[scope]) : std::span<const uint8_t>();
 }
 
-void ShaderObject::set_used_slots(std::vector<uint32_t> slots)
+void ShaderObject::check_slots() const
 {
-    m_used.emplace(m_slots.size());
-    for (uint32_t slot : slots)
-        if (slot < m_slots.size())
-            (*m_used)[slot] = true;
-}
-
-void ShaderObject::check_bound() const
-{
-    if (!m_program)
-        return;
     for (uint32_t slot = 0; slot < m_slots.size(); ++slot) {
-        if (is_bound(slot) || (m_used && !(*m_used)[slot]) || m_program->slots[slot].path == print_slot_path)
+        const bool is_used = !m_used || !m_used->slots || (slot < m_used->slots->size() && (*m_used->slots)[slot]);
+        if (!is_used || is_bound(slot) || m_program->slots[slot].path == print_slot_path)
             continue;
         const SlotLayout& layout = m_program->slots[slot];
         const char* what = layout.kind == SlotKind::texture || layout.kind == SlotKind::combined_texture_sampler
@@ -226,6 +217,24 @@ void ShaderObject::check_bound() const
                                                               : "buffer";
         fail_runtime("parameter '", layout.path, "' of '", name_of(*m_program), "' was never set: assign a ", what,
                      ", or None for nothing");
+    }
+}
+
+void ShaderObject::check_bound(bool resources) const
+{
+    if (!m_program)
+        return;
+    if (resources)
+        check_slots();
+    if (!m_used)
+        return;
+    for (const UsedParameters::Address& address : m_used->addresses) {
+        const std::span<const uint8_t> bytes = bytes_of(address.scope);
+        const auto begin = bytes.begin() + ptrdiff_t(std::min<uint64_t>(address.begin, bytes.size()));
+        const auto end = bytes.begin() + ptrdiff_t(std::min<uint64_t>(address.begin + address.size, bytes.size()));
+        if (std::all_of(begin, end, [](uint8_t byte) { return byte == 0; }))
+            fail_runtime("parameter '", address.path, "' of '", name_of(*m_program), "' was never set: assign a ",
+                         address.what);
     }
 }
 

@@ -34,6 +34,19 @@ struct ArgumentData {
     Arguments arguments() const { return {scopes, slots, keep_alive}; }
 };
 
+/// What the code of a pipeline uses of its parameters: what a launch needs values for.
+struct UsedParameters : Object {
+    /// What compilers take for plain data and code reads memory through: it must not be null.
+    struct Address {
+        std::string path, what; ///< "scene.weights", "tensor"
+        uint32_t scope = 0;
+        uint64_t begin = 0, size = 0; ///< bytes of the scope
+    };
+
+    std::optional<std::vector<bool>> slots; ///< of the layout; missing: all
+    std::vector<Address> addresses;
+};
+
 class ShaderObject : public Object {
 public:
     /// All parameters of a linked program.
@@ -61,11 +74,11 @@ public:
     /// Keeps what the pointer stored at `at` points into; null forgets.
     void keep(const uint8_t* at, ref<Object> object);
 
-    /// RuntimeError naming the first resource that was never set, of those that the kernel uses where that is known.
-    void check_bound() const;
-    bool is_bound() const; ///< whether all have been set
-    /// The slots that the kernel uses.
-    void set_used_slots(std::vector<uint32_t> slots);
+    /// RuntimeError naming the first of what the code uses (set_used; else all) that was never set. resources: buffers,
+    /// textures and the like, too, which may be null.
+    void check_bound(bool resources = true) const;
+    /// What the code uses; null: all.
+    void set_used(ref<UsedParameters> used) { m_used = std::move(used); }
     /// The first of `slots` that was never set; -1 when all were.
     int64_t first_unbound(std::span<const uint32_t> slots) const;
     void gather(ArgumentData& out) const;
@@ -81,6 +94,8 @@ private:
 
     void collect(uint32_t first_scope, uint32_t first_slot, ArgumentData& out) const;
     bool is_bound(uint32_t slot) const;
+    void check_slots() const;
+    std::span<const uint8_t> bytes_of(uint32_t scope) const; ///< where an assigned block has them
 
     ref<Device> m_device;
     ref<ProgramLayout> m_program;
@@ -88,7 +103,7 @@ private:
     std::vector<std::vector<uint8_t>> m_scopes; ///< never resized: places point into them
     std::vector<ref<Object>> m_slots;
     std::vector<bool> m_slot_set;
-    std::optional<std::vector<bool>> m_used;
+    ref<UsedParameters> m_used;
     std::map<uint32_t, Block> m_blocks; ///< by scope
     std::map<const uint8_t*, ref<Object>> m_keep_alive;
 };

@@ -6,8 +6,10 @@
 #include "python/cursor/bindings.h"
 
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -81,6 +83,47 @@ bool dispatch(ShaderObject& object, Kernel& kernel, std::array<uint64_t, 3> thre
     return true;
 }
 
+using AddressTuple = std::tuple<std::string, std::string, uint32_t, uint64_t, uint64_t>;
+
+ref<UsedParameters> used_parameters(std::optional<std::vector<uint32_t>> slots, std::vector<AddressTuple> addresses)
+{
+    ref<UsedParameters> used = new UsedParameters();
+    if (slots) {
+        used->slots.emplace(slots->empty() ? 0 : *std::max_element(slots->begin(), slots->end()) + size_t(1));
+        for (uint32_t slot : *slots)
+            (*used->slots)[slot] = true;
+    }
+    for (auto& [path, what, scope, begin, size] : addresses)
+        used->addresses.push_back({std::move(path), std::move(what), scope, begin, size});
+    return used;
+}
+
+std::optional<std::vector<uint32_t>> slots_of(const UsedParameters& used)
+{
+    if (!used.slots)
+        return std::nullopt;
+    std::vector<uint32_t> slots;
+    for (uint32_t slot = 0; slot < used.slots->size(); ++slot)
+        if ((*used.slots)[slot])
+            slots.push_back(slot);
+    return slots;
+}
+
+void bind_used_parameters(nb::module_& m)
+{
+    nb::class_<UsedParameters, Object>(m, "UsedParameters", "What code uses of its parameters: what needs a value.")
+        .def(nb::new_(&used_parameters), nb::arg("slots").none(), nb::arg("addresses") = std::vector<AddressTuple>{},
+             "slots: resources by their place in the layout, None for all. addresses: what must not be null, each by its "
+             "path, what to assign, and scope, first byte and size.")
+        .def_prop_ro("slots", &slots_of)
+        .def_prop_ro("addresses", [](const UsedParameters& used) {
+            std::vector<std::string> paths;
+            for (const UsedParameters::Address& address : used.addresses)
+                paths.push_back(address.path);
+            return paths;
+        });
+}
+
 void bind_shader_object(nb::module_& m)
 {
     nb::class_<ShaderObject, Object>(m, "ShaderObject",
@@ -99,10 +142,16 @@ void bind_shader_object(nb::module_& m)
             },
             nb::arg("device").none(), nb::arg("type_layout"))
         .def_prop_ro("device", &ShaderObject::device)
-        .def("check_bound", &ShaderObject::check_bound,
-             "Raises RuntimeError naming the first buffer, texture or sampler that was never set.")
-        .def("_is_bound", nb::overload_cast<>(&ShaderObject::is_bound, nb::const_))
-        .def("_set_used_slots", &ShaderObject::set_used_slots, nb::arg("slots"))
+        .def(
+            "check_bound", [](const ShaderObject& self) { self.check_bound(); },
+            "Raises RuntimeError naming the first buffer, texture or sampler that was never set.")
+        .def(
+            "_check_used",
+            [](ShaderObject& self, ref<UsedParameters> used, bool resources) {
+                self.set_used(std::move(used));
+                self.check_bound(resources);
+            },
+            nb::arg("used"), nb::arg("resources"), "The same of what code uses; else of tensors alone.")
         .def(
             "_first_unbound",
             [](const ShaderObject& self, std::vector<uint32_t> slots) { return self.first_unbound(slots); },
@@ -191,6 +240,7 @@ void bind_shader_cursor(nb::module_& m)
                      [](const ShaderCursor& c) { return c.is_valid() ? field_names(c.layout().get()) : nb::list(); })
         .def_prop_ro("_offset",
                      [](const ShaderCursor& c) { return ShaderOffset{c.offset(), c.place().slot, 0, c.place().scope}; })
+        .def_prop_ro("_scope", [](const ShaderCursor& c) { return c.place().scope; })
         .def("__getattr__",
              [](const ShaderCursor& c, std::string_view name) { return attribute_field(c, "ShaderCursor", name); })
         .def(
@@ -216,6 +266,7 @@ void bind_shader_cursor(nb::module_& m)
 void bind_cursor(nb::module_& m)
 {
     bind_layout_tools(m);
+    bind_used_parameters(m);
     bind_shader_object(m);
     bind_shader_cursor(m);
     bind_buffer_cursor(m);

@@ -89,7 +89,7 @@ void bind_pass(nb::module_& m)
             "bind_pipeline",
             [](ComputePassEncoder& p, nb::handle pipeline, nb::object root) {
                 const ref<ShaderObject> object = root_from(root);
-                return with_used_slots(p.bind_kernel(kernel_from(pipeline), object), pipeline);
+                return with_used(p.bind_kernel(kernel_from(pipeline), object), pipeline);
             },
             nb::arg("pipeline"), nb::arg("root") = nb::none(),
             "Binds a pipeline with a fresh root object, or with the one given. Returns the root object.")

@@ -40,11 +40,11 @@ inline ref<ShaderObject> root_from(nb::handle root)
     return object;
 }
 
-/// Tells the root object which resources the pipeline's code uses, where that is known.
-inline ref<ShaderObject> with_used_slots(ref<ShaderObject> root, nb::handle pipeline)
+/// Tells the root object what the pipeline's code uses, where that is known.
+inline ref<ShaderObject> with_used(ref<ShaderObject> root, nb::handle pipeline)
 {
-    if (nb::object used = nb::getattr(pipeline, in_python::used_slots.name, nb::none()); !used.is_none())
-        root->set_used_slots(nb::cast<std::vector<uint32_t>>(used));
+    if (nb::object used = nb::getattr(pipeline, in_python::used.name, nb::none()); !used.is_none())
+        root->set_used(nb::cast<ref<UsedParameters>>(used));
     return root;
 }
 

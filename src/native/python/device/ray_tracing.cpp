@@ -21,7 +21,7 @@ ref<ShaderObject> bind_rays(RayTracingPassEncoder& pass, nb::handle pipeline, nb
              short_text(table), " (", class_name(table), ")");
     ref<RayTracingPipeline> native = pipeline_from<RayTracingPipeline>(pipeline, "RayTracingPipeline",
                                                                        "create_ray_tracing_pipeline");
-    return with_used_slots(pass.bind_pipeline(std::move(native), std::move(shaders), object), pipeline);
+    return with_used(pass.bind_pipeline(std::move(native), std::move(shaders), object), pipeline);
 }
 
 ref<RayTracingPipeline> make_pipeline(Device& device, const PyRayPipelineDesc& desc, ref<ProgramLayout> layout,

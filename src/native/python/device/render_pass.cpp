@@ -17,7 +17,7 @@ ref<ShaderObject> bind_render_pipeline_to(RenderPassEncoder& pass, nb::handle pi
 {
     const ref<ShaderObject> object = root_from(root);
     ref<RenderPipeline> native = pipeline_from<RenderPipeline>(pipeline, "RenderPipeline", "create_render_pipeline");
-    return with_used_slots(pass.bind_pipeline(std::move(native), object), pipeline);
+    return with_used(pass.bind_pipeline(std::move(native), object), pipeline);
 }
 
 DrawArguments arguments_of(nb::args args, nb::kwargs kwargs, const char* call)
