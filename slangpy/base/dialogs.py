@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .typed import sequence, text
+
 _CANCELLED = 1
 """What zenity and tk_dialog.py return then; zenity returns it without a display, too, and complains."""
 
@@ -31,6 +33,10 @@ class FileDialogFilter:
     name: str
     pattern: str
 
+    def __post_init__(self) -> None:
+        text("FileDialogFilter 'name'", self.name)
+        text("FileDialogFilter 'pattern'", self.pattern)
+
     @property
     def patterns(self) -> list[str]:
         return [part.strip() for part in self.pattern.split(";") if part.strip()]
@@ -38,7 +44,7 @@ class FileDialogFilter:
 
 def ask(function: str, kind: Kind, filters: Sequence[FileDialogFilter]) -> Path | None:
     """What the user chose. function: for messages."""
-    for number, chosen in enumerate(filters):
+    for number, chosen in enumerate(sequence(f"{function} 'filters'", filters, object)):
         if not isinstance(chosen, FileDialogFilter) or not chosen.patterns:
             raise TypeError(f'{function}: filters[{number}]: expected FileDialogFilter("Images", "*.png;*.jpg"), got {chosen!r}')
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):

@@ -12,6 +12,7 @@ from slangpy._native import LogLevel
 from slangpy.base.locks import new_lock
 
 from ..base.own_names import own_names
+from ..base.typed import typed_fields
 
 __all__ = [
     "ConsoleLoggerOutput",
@@ -107,6 +108,7 @@ def _check_level(what: str, level: LogLevel) -> None:
 
 
 @own_names
+@typed_fields
 class Logger:
     """Filters messages by level and hands them to its outputs."""
 

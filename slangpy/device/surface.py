@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from slangpy._native import DeviceType, Surface
+from slangpy.base.typed import integer
 from slangpy.device import current
 
 _USE = "use a vulkan device, or cpu and cuda devices, which show images through one"
@@ -22,6 +23,10 @@ class WindowHandle:
     else:
         xdisplay: int
         xwindow: int
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, integer(f"WindowHandle '{field.name}'", getattr(self, field.name), 0))
 
 
 def create_surface(device: Any, window: Any, open_shower: Callable[[], Any]) -> Surface:
@@ -61,18 +66,11 @@ def _of_window(device: Any, window: Any) -> Surface:
     if not isinstance(window, WindowHandle):
         return device._create_surface("vulkan", 0, window._vulkan_surface(device.native_handles[0].value))
     if sys.platform == "win32":
-        return device._create_surface("win32", 0, _number("hwnd", window.hwnd))
+        return device._create_surface("win32", 0, window.hwnd)
     else:
         if not window.xdisplay:
             raise ValueError("create_surface: WindowHandle.xdisplay is null; pass the Display* that opened the window")
-        handles = (_number("xdisplay", window.xdisplay), _number("xwindow", window.xwindow))
-        return device._create_surface("xlib", *handles)
-
-
-def _number(name: str, value: Any) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise TypeError(f"create_surface: WindowHandle.{name} must be a number, got {value!r}")
-    return value
+        return device._create_surface("xlib", window.xdisplay, window.xwindow)
 
 
 __all__ = ["WindowHandle", "create_surface"]

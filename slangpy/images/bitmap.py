@@ -5,16 +5,17 @@ from __future__ import annotations
 import enum
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 import numpy as np
 
 from .._native import _refuse_masked
 from ..base.own_names import own_names
+from ..base.typed import integer, member, number, sequence, texts, truth, typed_fields
 from ..errors import NativeValueError
-from .files import FileFormat, read_image, write_image
+from .files import FileFormat, file_path, read_image, write_image
 from .filters import BoxFilter, FilterBoundaryCondition, resample_axis
 from .png import encode_png
 from .scalars import Array, read_normalized, store, to_linear, to_srgb
@@ -47,21 +48,8 @@ _LARGEST = 1024
 _writers = ThreadPoolExecutor(2, "slangpy-images")
 
 
-_Member = TypeVar("_Member", bound=enum.IntEnum)
-
-
-def _member(name: str, kind: type[_Member], value: Any) -> _Member:
-    """A member of an enum, given as such, by its number or by its name."""
-    if isinstance(value, str) and value in kind.__members__:
-        return kind[value]
-    try:
-        return kind(value)
-    except ValueError:
-        known = ", ".join(kind.__members__)
-        raise NativeValueError(f"Bitmap.convert: '{name}': expected a {kind.__name__} ({known}), got {value!r}") from None
-
-
 @own_names
+@typed_fields
 class Bitmap:
     """An image: `Bitmap(pixel_format, component_type, width, height)`, `Bitmap(array)` or `Bitmap(path)`.
 
@@ -91,14 +79,14 @@ class Bitmap:
         self, pixel_format: PixelFormat, component_type: DataType, width: int, height: int, channel_count: int = 0,
         channel_names: Sequence[str] = (), srgb_gamma: bool | None = None,
     ) -> None:  # fmt: skip
-        fixed = _CHANNELS.get(PixelFormat(pixel_format))
-        count = len(fixed) if fixed is not None else (channel_count or len(channel_names))
+        fixed = _CHANNELS.get(pixel_format)
+        names = texts("Bitmap 'channel_names'", channel_names)
+        count = len(fixed) if fixed is not None else (integer("Bitmap 'channel_count'", channel_count, 0) or len(names))
         if fixed is None and count < 1:
             raise NativeValueError("Bitmap: a multi_channel image needs channel_count or channel_names")
-        if width < 0 or height < 0:
-            raise NativeValueError(f"Bitmap: width and height must be at least 0, got {width} x {height}")
-        pixels = np.zeros((height, width, count), np.dtype(DataType(component_type).name))
-        self._setup(pixels, PixelFormat(pixel_format), list(channel_names), srgb_gamma)
+        size = integer("Bitmap 'height'", height, 0), integer("Bitmap 'width'", width, 0)
+        pixels = np.zeros((*size, count), np.dtype(member("Bitmap 'component_type'", DataType, component_type).name))
+        self._setup(pixels, pixel_format, names, srgb_gamma)
 
     def _init_array(
         self, data: Any, pixel_format: PixelFormat | None = None, channel_names: Sequence[str] | None = None,
@@ -116,26 +104,29 @@ class Bitmap:
         native = data.dtype.newbyteorder("=")
         pixels = np.array(data if data.ndim == 3 else data[:, :, None], native, order="C", copy=True)
         count = pixels.shape[2]
-        guess = [PixelFormat.y, PixelFormat.ya, PixelFormat.rgb, PixelFormat.rgba]
-        chosen = pixel_format if pixel_format is not None else guess[count - 1] if count <= 4 else None
-        chosen = PixelFormat.multi_channel if chosen is None or (channel_names and pixel_format is None) else chosen
-        wanted = _CHANNELS.get(PixelFormat(chosen))
+        names = texts("Bitmap 'channel_names'", channel_names or ())
+        if pixel_format is not None:
+            chosen = member("Bitmap 'pixel_format'", PixelFormat, pixel_format)
+        else:
+            guess = [PixelFormat.y, PixelFormat.ya, PixelFormat.rgb, PixelFormat.rgba]
+            chosen = guess[count - 1] if count <= 4 and not names else PixelFormat.multi_channel
+        wanted = _CHANNELS.get(chosen)
         if wanted is not None and len(wanted) != count:
-            raise NativeValueError(f"Bitmap: {PixelFormat(chosen)} has {len(wanted)} channels, the array has {count}")
-        self._setup(pixels, PixelFormat(chosen), list(channel_names or ()), srgb_gamma)
+            raise NativeValueError(f"Bitmap: {chosen} has {len(wanted)} channels, the array has {count}")
+        self._setup(pixels, chosen, names, srgb_gamma)
 
     def _init_file(self, path: str | os.PathLike[str], format: FileFormat = FileFormat.auto) -> None:
-        pixels, names, srgb = read_image(os.fspath(path), format)
+        pixels, names, srgb = read_image(os.fspath(path), member("Bitmap 'format'", FileFormat, format))
         known = next((kind for kind, channels in _CHANNELS.items() if channels == names), PixelFormat.multi_channel)
         self._setup(pixels, known, names, srgb)
 
     def _setup(self, pixels: Array, kind: PixelFormat, names: list[str], srgb_gamma: bool | None) -> None:
         self._pixels = pixels
         self._kind = kind
-        self._names = list(_CHANNELS.get(kind, names)) or [f"C{i}" for i in range(pixels.shape[2])]
+        self._names = names or list(_CHANNELS.get(kind, ())) or [f"C{i}" for i in range(pixels.shape[2])]
         if len(self._names) != pixels.shape[2]:
-            raise NativeValueError(f"Bitmap: {len(self._names)} channel names for {pixels.shape[2]} channels")
-        self.srgb_gamma = pixels.dtype == np.uint8 if srgb_gamma is None else bool(srgb_gamma)
+            raise NativeValueError(f"Bitmap 'channel_names': {len(self._names)} names for {pixels.shape[2]} channels")
+        self.srgb_gamma = pixels.dtype == np.uint8 if srgb_gamma is None else srgb_gamma
 
     # --- properties
     @property
@@ -257,9 +248,9 @@ class Bitmap:
         srgb_gamma: bool | None = None,
     ) -> Bitmap:  # fmt: skip
         """The image with other channels, numbers or curve. Integers stand for 0 to 1; missing alpha is 1."""
-        kind = self._kind if pixel_format is None else _member("pixel_format", PixelFormat, pixel_format)
-        type_ = self.component_type if component_type is None else _member("component_type", DataType, component_type)
-        curve = self.srgb_gamma if srgb_gamma is None else srgb_gamma
+        kind = self._kind if pixel_format is None else member("Bitmap.convert 'pixel_format'", PixelFormat, pixel_format)
+        type_ = self.component_type if component_type is None else member("Bitmap.convert 'component_type'", DataType, component_type)
+        curve = self.srgb_gamma if srgb_gamma is None else truth("Bitmap.convert 'srgb_gamma'", srgb_gamma)
         if kind == PixelFormat.multi_channel and kind != self._kind:
             raise NativeValueError("convert: multi_channel is not a format to convert to; make Bitmap(array, channel_names=...)")
         if (kind, type_, curve) == (self._kind, self.component_type, self.srgb_gamma):
@@ -309,11 +300,15 @@ class Bitmap:
         if self.empty() or columns < 1 or rows < 1:
             raise RuntimeError(f"resample: cannot make {columns} x {rows} pixels of {self.width} x {self.height}")
         kernel = BoxFilter() if filter is None else filter
-        sides = (bc, bc) if isinstance(bc, FilterBoundaryCondition) else bc
+        if not (hasattr(kernel, "radius") and hasattr(kernel, "eval")):
+            raise TypeError(f"resample 'filter': expected a filter such as TentFilter(), got {filter!r}")
+        sides = _pair("resample 'bc'", bc if isinstance(bc, Iterable) else (bc, bc))
+        sides = [member("resample 'bc'", FilterBoundaryCondition, side) for side in sides]
+        low, high = (number("resample 'clamp'", bound) for bound in _pair("resample 'clamp'", clamp))
         values = resample_axis(self._pixels.astype(np.float64), 1, columns, kernel, sides[0])
         values = resample_axis(values, 0, rows, kernel, sides[1])
         if (columns, rows) != (self.width, self.height):
-            values = np.clip(values, *clamp)
+            values = np.clip(values, low, high)
         if target is None:
             return Bitmap(values.astype(self._pixels.dtype), self._kind, self._names, self.srgb_gamma)
         if target.channel_count != self.channel_count:
@@ -324,7 +319,8 @@ class Bitmap:
     # --- files
     def write(self, path: str | os.PathLike[str], format: FileFormat = FileFormat.auto, quality: int = -1) -> None:
         """Writes a file; its format is that of the name's extension. quality: of jpg 0 to 100, of png compression 0 to 9."""
-        write_image(os.fspath(path), FileFormat(format), self._pixels, self._names, self.srgb_gamma, quality)
+        chosen, quality = member("Bitmap.write 'format'", FileFormat, format), integer("Bitmap.write 'quality'", quality)
+        write_image(file_path("Bitmap.write", path), chosen, self._pixels, self._names, self.srgb_gamma, quality)
 
     def write_async(
         self, path: str | os.PathLike[str], format: FileFormat = FileFormat.auto, quality: int = -1
@@ -339,7 +335,7 @@ class Bitmap:
     @staticmethod
     def load_from_file(path: str | os.PathLike[str], format: FileFormat = FileFormat.auto) -> Bitmap:
         """`Bitmap(path)`."""
-        return Bitmap(path, format)
+        return Bitmap(file_path("Bitmap.load_from_file", path), format)
 
     @staticmethod
     def load_from_numpy(
@@ -352,7 +348,8 @@ class Bitmap:
     @staticmethod
     def read_multiple(paths: Sequence[str | os.PathLike[str]], format: FileFormat = FileFormat.auto) -> list[Bitmap]:
         """Reads several files at once."""
-        return list(_writers.map(lambda path: Bitmap(path, format), paths))
+        every = [file_path("Bitmap.read_multiple", path) for path in sequence("Bitmap.read_multiple 'paths'", paths, object)]
+        return list(_writers.map(lambda path: Bitmap(path, format), every))
 
 
 _BESIDE = (FilterBoundaryCondition.clamp, FilterBoundaryCondition.clamp)
@@ -367,7 +364,14 @@ def _log_failure(pending: Future[None]) -> None:
 
 def _sized(width: int, height: int, filter: Any = None, bc: Any = _BESIDE, clamp: Any = _ALL_NUMBERS) -> tuple[Any, ...]:
     """The arguments of `resample(width, height, ...)`."""
-    return None, width, height, filter, bc, clamp
+    return None, integer("resample 'width'", width), integer("resample 'height'", height), filter, bc, clamp
+
+
+def _pair(what: str, value: Any) -> Sequence[Any]:
+    found = sequence(what, value, object)
+    if len(found) != 2:
+        raise NativeValueError(f"{what}: expected two values, got {value!r}")
+    return found
 
 
 def _into(target: Bitmap, filter: Any = None, bc: Any = _BESIDE, clamp: Any = _ALL_NUMBERS) -> tuple[Any, ...]:

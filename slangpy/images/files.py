@@ -68,10 +68,22 @@ def format_of(path: str, format: FileFormat = FileFormat.auto) -> FileFormat:
     return FileFormat[name]
 
 
+def file_path(what: str, path: Any) -> str:
+    """Of a str or a PathLike."""
+    try:
+        return os.fspath(path)
+    except TypeError:
+        raise TypeError(f"{what} 'path': expected a str or a path, got {path!r}") from None
+
+
+class ImageFileNotFoundError(FileNotFoundError, RuntimeError):
+    """Programs written for shader-slang/slangpy catch it as a RuntimeError."""
+
+
 def read_image(path: str, format: FileFormat) -> tuple[Array, list[str], bool]:
     """Pixels (height, width, channels), names of the channels, and whether they follow the curve of sRGB."""
     if not os.path.isfile(path):
-        raise RuntimeError(f"{path}: no such image file")
+        raise ImageFileNotFoundError(f"{os.path.abspath(path)}: no such image file")
     if starts_dds(path):
         return _read(path, "dds")
     kind = _format_of_content(path)

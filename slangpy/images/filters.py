@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import NativeValueError
+from ..base.typed import number, positive
 from .scalars import Array
 
 
@@ -30,7 +30,7 @@ class Filter:
     radius = 0.0
 
     def eval(self, x: float) -> float:
-        return float(self.weights(np.array([x], np.float64))[0])
+        return float(self.weights(np.array([number(f"{type(self).__name__}.eval 'x'", x)], np.float64))[0])
 
     def weights(self, x: Array) -> Array:
         raise NotImplementedError(f"{type(self).__name__}.weights")
@@ -53,7 +53,7 @@ class TentFilter(Filter):
     """Linear interpolation."""
 
     def __init__(self, radius: float = 1.0) -> None:
-        self.radius = _positive("TentFilter", "radius", radius)
+        self.radius = positive("TentFilter: radius", radius)
 
     def weights(self, x: Array) -> Array:
         """Weights at these distances from the centre, in pixels."""
@@ -64,7 +64,7 @@ class GaussianFilter(Filter):
     """A bell curve, lowered so that it ends in zero at four times its width."""
 
     def __init__(self, stddev: float = 0.5) -> None:
-        self.stddev = _positive("GaussianFilter", "stddev", stddev)
+        self.stddev = positive("GaussianFilter: stddev", stddev)
         self.radius = 4 * self.stddev
 
     def weights(self, x: Array) -> Array:
@@ -79,7 +79,7 @@ class MitchellFilter(Filter):
     radius = 2.0
 
     def __init__(self, b: float = 1 / 3, c: float = 1 / 3) -> None:
-        self.b, self.c = float(b), float(c)
+        self.b, self.c = (float(number("MitchellFilter: b and c", value)) for value in (b, c))
 
     def weights(self, x: Array) -> Array:
         """Weights at these distances from the centre, in pixels."""
@@ -95,17 +95,11 @@ class LanczosFilter(Filter):
 
     def __init__(self, lobes: int = 3) -> None:
         self.lobes = lobes
-        self.radius = _positive("LanczosFilter", "lobes", lobes)
+        self.radius = positive("LanczosFilter: lobes", lobes)
 
     def weights(self, x: Array) -> Array:
         """Weights at these distances from the centre, in pixels."""
         return np.where(np.abs(x) < self.radius, np.sinc(x) * np.sinc(x / self.radius), 0.0)
-
-
-def _positive(name: str, what: str, value: float) -> float:
-    if not value > 0:
-        raise NativeValueError(f"{name}: {what} must be greater than 0, got {value!r}")
-    return float(value)
 
 
 def resample_axis(image: Array, axis: int, size: int, filter: Any, boundary: FilterBoundaryCondition) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..base.own_names import own_names
+from ..base.typed import member, number, sequence, text
 from .scalars import Array, read_normalized, store, to_linear, to_srgb
 
 
@@ -68,6 +69,17 @@ class Field:
     blend: Sequence[tuple[float, str]] = ()
 
 
+def _blend(blend: Any) -> tuple[tuple[float, str], ...]:
+    """Weights and names of fields."""
+    what = "DataStruct.append 'blend'"
+    found: list[tuple[float, str]] = []
+    for i, part in enumerate(sequence(what, blend, tuple)):
+        if len(part) != 2:
+            raise TypeError(f"{what}[{i}]: expected a weight and the name of a field, got {part!r}")
+        found.append((float(number(f"{what}[{i}][0]", part[0])), text(f"{what}[{i}][1]", part[1])))
+    return tuple(found)
+
+
 def _dtype(type_: DataType) -> np.dtype[Any]:
     return np.dtype(type_.name)
 
@@ -83,7 +95,7 @@ class DataStruct:
 
     def __init__(self, pack: bool = False, byte_order: ByteOrder = ByteOrder.host) -> None:
         self._pack = bool(pack)
-        self._byte_order = ByteOrder(byte_order)
+        self._byte_order = member("DataStruct 'byte_order'", ByteOrder, byte_order)
         self._fields: list[Field] = []
 
     def append(
@@ -95,13 +107,16 @@ class DataStruct:
             name, type, flags, default_value, blend = name.name, name.type, name.flags, name.default_value, name.blend
         if type is None:
             raise TypeError(f"DataStruct.append: the field '{name}' needs a type, such as DataStruct.Type.float32")
+        text("DataStruct.append 'name'", name)
         if any(field.name == name for field in self._fields):
             raise RuntimeError(f'Field "{name}" already exists.')
-        kind = DataType(type)
+        kind = member("DataStruct.append 'type'", DataType, type)
+        bits = member("DataStruct.append 'flags'", FieldFlags, flags)
+        default = float(number("DataStruct.append 'default_value'", default_value))
         size = self.type_size(kind)
         end = self._fields[-1].offset + self._fields[-1].size if self._fields else 0
         offset = end if self._pack else -(-end // size) * size
-        self._fields.append(Field(name, kind, FieldFlags(flags), size, offset, float(default_value), tuple(blend)))
+        self._fields.append(Field(name, kind, bits, size, offset, default, _blend(blend)))
         return self
 
     @property
@@ -172,34 +187,34 @@ class DataStruct:
     @staticmethod
     def type_size(type: DataType) -> int:
         """Bytes of a number."""
-        return _dtype(DataType(type)).itemsize
+        return _dtype(member("DataStruct: 'type'", DataType, type)).itemsize
 
     @staticmethod
     def type_range(type: DataType) -> tuple[float, float]:
         """Least and greatest number."""
-        found = _dtype(DataType(type))
+        found = _dtype(member("DataStruct: 'type'", DataType, type))
         info: Any = np.finfo(found) if found.kind == "f" else np.iinfo(found)
         return (float(info.min), float(info.max))
 
     @staticmethod
     def is_integer(type: DataType) -> bool:
         """Whether the type is of integers."""
-        return _dtype(DataType(type)).kind in "iu"
+        return _dtype(member("DataStruct: 'type'", DataType, type)).kind in "iu"
 
     @staticmethod
     def is_unsigned(type: DataType) -> bool:
         """Whether the type has no sign."""
-        return _dtype(DataType(type)).kind == "u"
+        return _dtype(member("DataStruct: 'type'", DataType, type)).kind == "u"
 
     @staticmethod
     def is_signed(type: DataType) -> bool:
         """Whether the type has a sign."""
-        return _dtype(DataType(type)).kind != "u"
+        return _dtype(member("DataStruct: 'type'", DataType, type)).kind != "u"
 
     @staticmethod
     def is_float(type: DataType) -> bool:
         """Whether the type is of floats."""
-        return _dtype(DataType(type)).kind == "f"
+        return _dtype(member("DataStruct: 'type'", DataType, type)).kind == "f"
 
 
 @own_names
@@ -210,6 +225,9 @@ class DataStructConverter:
     dst: DataStruct
 
     def __init__(self, src: DataStruct, dst: DataStruct) -> None:
+        for what, given in (("src", src), ("dst", dst)):
+            if not isinstance(given, DataStruct):
+                raise TypeError(f"DataStructConverter '{what}': expected a DataStruct, got {given!r}")
         for field in dst:
             for name in [name for _, name in field.blend] or [field.name]:
                 if not src.has_field(name) and not field.flags & FieldFlags.default:

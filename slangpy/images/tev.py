@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from ..base.typed import integer, text
 from .bitmap import Bitmap
 from .pictures import bitmap_of
 
 HOST, PORT = "127.0.0.1", 14158
+_LAST_PORT = 65535
 _CREATE, _UPDATE = 4, 6
 _ROWS_AT_ONCE = 1 << 20
 """Bytes of one message, as nearly as whole rows allow."""
@@ -52,18 +54,39 @@ def _messages(image: Bitmap, name: str) -> list[bytes]:
     return made
 
 
-def show(image: Any, name: str = "", host: str = HOST, port: int = PORT, max_retries: int = 3) -> bool:
+def show(
+    image: Any = None, name: str = "", host: str = HOST, port: int = PORT, max_retries: int = 3, *, bitmap: Any = None,
+    texture: Any = None,
+) -> bool:  # fmt: skip
     """Sends a Bitmap, a Texture, a Tensor or an array to a running tev, under a name (a number without one), as linear
     floats.
 
     False, and a warning in the log, if no viewer takes it, after `max_retries` more tries. TypeError for other images.
     """
-    return _send(_messages(bitmap_of("tev.show", image, many_channels=True), name or f"image {next(_numbers)}"), host, port, max_retries)
+    return _send(*_request("tev.show", _given(image, bitmap, texture), name, host, port, max_retries))
+
+
+def _given(*images: Any) -> Any:
+    """What came by position or by a name."""
+    return next((image for image in images if image is not None), None)
+
+
+def _request(
+    function: str, image: Any, name: str, host: str, port: int, max_retries: int
+) -> tuple[list[bytes], str, int, int]:  # fmt: skip
+    """Messages for a viewer, where it is, and how often it is tried again."""
+    text(f"{function} 'name'", name)
+    text(f"{function} 'host'", host)
+    if integer(f"{function} 'port'", port, 1) > _LAST_PORT:
+        raise ValueError(f"{function} 'port': expected at most {_LAST_PORT}, got {port}")
+    integer(f"{function} 'max_retries'", max_retries, 0)
+    picture = bitmap_of(function, image, many_channels=True)
+    return _messages(picture, name or f"image {next(_numbers)}"), host, port, max_retries
 
 
 def _send(messages: list[bytes], host: str, port: int, max_retries: int) -> bool:
     failure: OSError | None = None
-    for _ in range(max(0, max_retries) + 1):
+    for _ in range(max_retries + 1):
         try:
             with socket.create_connection((host, port), timeout=2) as viewer:
                 for message in messages:
@@ -77,10 +100,13 @@ def _send(messages: list[bytes], host: str, port: int, max_retries: int) -> bool
     return False
 
 
-def show_async(image: Any, name: str = "", host: str = HOST, port: int = PORT, max_retries: int = 3) -> threading.Thread:
+def show_async(
+    image: Any = None, name: str = "", host: str = HOST, port: int = PORT, max_retries: int = 3, *, bitmap: Any = None,
+    texture: Any = None,
+) -> threading.Thread:  # fmt: skip
     """As `show`, of the pixels as they are now, in a thread, which is returned."""
-    messages = _messages(bitmap_of("tev.show", image, many_channels=True), name or f"image {next(_numbers)}")
-    thread = threading.Thread(target=_send, args=(messages, host, port, max_retries), daemon=True)
+    request = _request("tev.show_async", _given(image, bitmap, texture), name, host, port, max_retries)
+    thread = threading.Thread(target=_send, args=request, daemon=True)
     thread.start()
     return thread
 

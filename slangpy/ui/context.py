@@ -8,6 +8,7 @@ from typing import Any
 
 from .._native import Device, Texture, TextureView
 from ..base.own_names import own_names
+from ..base.typed import integer
 from .events import tell_keyboard, tell_mouse
 from .library import current, leave, load_imgui, set_up
 from .renderer import Renderer
@@ -53,8 +54,9 @@ class Context:
     def begin_frame(self, width: int, height: int, window: Any = None) -> None:
         """Lays the widgets out for a target of so many pixels, and then runs the callbacks of those that the user has
         changed. window: whose clipboard is used."""
-        if width < 1 or height < 1:
-            raise ValueError(f"begin_frame: the size is {width} x {height}; both must be at least 1")
+        width, height = integer("begin_frame 'width'", width, 1), integer("begin_frame 'height'", height, 1)
+        if window is not None and not hasattr(window, "get_clipboard"):
+            raise TypeError(f"begin_frame 'window': expected a Window or None, got {window!r}")
         imgui, calls = self._imgui, Calls()
         with current(imgui, self._context):
             if self._is_open:
@@ -74,6 +76,7 @@ class Context:
         """Records the drawing over what the target (usage render_target) holds."""
         if not self._is_open:
             raise RuntimeError("end_frame: no frame was begun; call begin_frame(width, height) first")
+        self._renderer.check("end_frame", target, command_encoder)
         imgui = self._imgui
         with current(imgui, self._context):
             imgui.render()
@@ -92,8 +95,7 @@ class Context:
 
     def render_draw_data(self, draw_data: Any, target: Texture | TextureView, encoder: Any) -> None:
         """What anybody's ImGui made, over what the target holds; makes the textures that it asks for."""
-        if not isinstance(target, (Texture, TextureView)):
-            raise TypeError(f"render_draw_data: expected a Texture or a TextureView, got {target!r}")
+        self._renderer.check("render_draw_data", target, encoder)
         sync_textures(self._device, self._imgui.ImTextureStatus, draw_data)
         self._renderer.draw(draw_data, self._imgui.INDEX_SIZE, target, encoder)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import Any
 
@@ -36,10 +37,13 @@ def _tell_modifiers(imgui: Any, event: Any) -> None:
 def tell_keyboard(event: Any) -> bool:
     """True: ImGui wants the event. With a panel chosen it wants all keys, but Escape, which programs end with, only where it
     has a use for it: while a text is edited, or a list is open."""
+    if not hasattr(event, "is_input"):
+        raise TypeError(f"handle_keyboard_event: expected a KeyboardEvent, got {event!r}")
     imgui = load_imgui()
     io = imgui.get_io()
     if event.is_input():
-        io.add_input_character(int(event.codepoint))
+        if 0 < int(event.codepoint) <= sys.maxunicode:
+            io.add_input_character(int(event.codepoint))
     else:
         _tell_modifiers(imgui, event)
         key = _keys().get(int(event.key))
@@ -52,6 +56,8 @@ def tell_keyboard(event: Any) -> bool:
 
 def tell_mouse(event: Any) -> bool:
     """True: ImGui wants the mouse."""
+    if not hasattr(event, "is_scroll"):
+        raise TypeError(f"handle_mouse_event: expected a MouseEvent, got {event!r}")
     imgui = load_imgui()
     io = imgui.get_io()
     _tell_modifiers(imgui, event)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._native import Texture, TextureView
+from ..base.typed import integer, number
 from .context import Context
 from .events import tell_keyboard, tell_mouse
 from .library import load_imgui, set_up
@@ -13,6 +14,7 @@ from .textures import TEXTURES, sync_textures
 
 def create_imgui_context(width: int, height: int) -> Any:
     """A context of ImGui for a display of so many pixels, which becomes the current one."""
+    width, height = integer("create_imgui_context 'width'", width, 1), integer("create_imgui_context 'height'", height, 1)
     imgui = load_imgui()
     context = imgui.create_context()
     imgui.set_current_context(context)
@@ -22,10 +24,12 @@ def create_imgui_context(width: int, height: int) -> Any:
 
 def begin_frame(width: int, height: int, delta_time: float = 1 / 60) -> None:
     """Begins a frame of the current context. delta_time: seconds since the last."""
+    size = integer("begin_frame 'width'", width, 1), integer("begin_frame 'height'", height, 1)
+    step = float(number("begin_frame 'delta_time'", delta_time))
     imgui = load_imgui()
     io = imgui.get_io()
-    io.display_size = imgui.ImVec2(width, height)
-    io.delta_time = max(float(delta_time), 1e-6)
+    io.display_size = imgui.ImVec2(*size)
+    io.delta_time = max(step, 1e-6)
     imgui.new_frame()
 
 

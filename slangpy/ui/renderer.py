@@ -11,6 +11,7 @@ import numpy as np
 from .._native import (
     BlendFactor,
     BufferUsage,
+    CommandEncoder,
     Format,
     FormatType,
     IndexFormat,
@@ -19,6 +20,7 @@ from .._native import (
     ShaderCursor,
     Texture,
     TextureAddressingMode,
+    TextureUsage,
     TextureView,
     get_format_info,
 )
@@ -64,6 +66,19 @@ class Renderer:
         self._sampler = device.create_sampler(address_u=edge, address_v=edge)
         self._pipelines: dict[Format, Any] = {}
         self._buffers: dict[BufferUsage, Any] = {}
+
+    def check(self, function: str, target: Any, encoder: Any) -> None:
+        """Before a frame is ended for it."""
+        if not isinstance(target, (Texture, TextureView)):
+            raise TypeError(f"{function} 'target': expected a Texture or a TextureView, got {target!r}")
+        if not isinstance(encoder, CommandEncoder):
+            raise TypeError(f"{function} 'command_encoder': expected a CommandEncoder, got {encoder!r}")
+        texture = target if isinstance(target, Texture) else target.texture
+        for name, own in (("target", texture.device), ("command_encoder", encoder.device)):
+            if own is not self._device:
+                raise ValueError(f"{function} '{name}': it belongs to another device; expected {self._device!r}")
+        if not texture.desc.usage & TextureUsage.render_target:
+            raise ValueError(f"{function} 'target': expected a texture with the usage render_target, got {texture.desc.usage}")
 
     def draw(self, draw_data: Any, index_bytes: int, target: Texture | TextureView, encoder: Any) -> None:
         """Over what the target holds. index_bytes: 2 or 4."""
@@ -146,7 +161,8 @@ def _gather(draw_data: Any, index_bytes: int) -> tuple[Any, Any, list[_Batch]]:
             if not command.elem_count:
                 continue
             used = places[command.idx_offset : command.idx_offset + command.elem_count]
-            if len(used) < command.elem_count or int(used.max()) + command.vtx_offset >= count:
+            is_whole = min(command.idx_offset, command.vtx_offset) >= 0 and len(used) == command.elem_count
+            if not is_whole or int(used.max()) + command.vtx_offset >= count:
                 raise RuntimeError(
                     f"a draw command references out-of-bounds vertex or index: its list has {count} vertices and "
                     f"{len(places)} indices"

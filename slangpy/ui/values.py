@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from .._native import float2, float3, float4, int2, int3, int4
+from ..base.typed import member, text, texts, truth
 from .widgets import Calls, Widget
 
 Callback = Callable[[Any], Any]
@@ -80,10 +82,10 @@ class ValueWidget(Widget):
     def __init__(
         self, parent: Widget | None = None, label: str = "", value: Any = None, callback: Callback | None = None, **common: bool
     ) -> None:
-        super().__init__(parent, **common)
         self.label = label
         self.callback = callback
         self.value = self._default() if value is None else value
+        super().__init__(parent, **common)
 
     @property
     def value(self) -> Any:
@@ -121,7 +123,7 @@ class CheckBox(ValueWidget):
         return False
 
     def _checked(self, value: Any) -> bool:
-        return bool(value)
+        return truth("CheckBox 'value'", value)
 
     def _draw(self, imgui: Any, calls: Calls) -> None:
         self._take(imgui.checkbox(self._shown_label(), self.value), calls)
@@ -136,10 +138,8 @@ class ComboBox(ValueWidget):
         self, parent: Widget | None = None, label: str = "", value: int = 0, callback: Callback | None = None,
         items: Sequence[str] = (), **common: bool,
     ) -> None:  # fmt: skip
+        self.items = texts(f"{type(self).__name__} 'items'", items)
         super().__init__(parent, label, value, callback, **common)
-        if isinstance(items, str):
-            raise TypeError(f"{type(self).__name__} 'items': expected a list of texts, got {items!r}; write [{items!r}]")
-        self.items = list(items)
 
     def _default(self) -> int:
         return 0
@@ -148,7 +148,7 @@ class ComboBox(ValueWidget):
         return _number(self, int, value)
 
     def _draw(self, imgui: Any, calls: Calls) -> None:
-        self._take(imgui.combo(self._shown_label(), self.value, [str(item) for item in self.items]), calls)
+        self._take(imgui.combo(self._shown_label(), self.value, self.items), calls)
 
 
 class ListBox(ComboBox):
@@ -159,19 +159,35 @@ class ListBox(ComboBox):
         self, parent: Widget | None = None, label: str = "", value: int = 0, callback: Callback | None = None,
         items: Sequence[str] = (), height_in_items: int = -1, **common: bool,
     ) -> None:  # fmt: skip
-        super().__init__(parent, label, value, callback, items, **common)
         self.height_in_items = height_in_items
+        super().__init__(parent, label, value, callback, items, **common)
 
     def _draw(self, imgui: Any, calls: Calls) -> None:
-        items = [str(item) for item in self.items]
-        self._take(imgui.list_box(self._shown_label(), self.value, items, self.height_in_items), calls)
+        self._take(imgui.list_box(self._shown_label(), self.value, self.items, self.height_in_items), calls)
 
 
 def _number(widget: Widget, kind: type, value: Any) -> Any:
     if isinstance(value, bool) or not hasattr(value, "__index__" if kind is int else "__float__"):
         expected = "an int" if kind is int else "a number"
         raise TypeError(f"{type(widget).__name__} 'value': expected {expected}, got {value!r}")
-    return value.__index__() if kind is int else float(value)
+    if kind is not int:
+        return float(value)
+    number = value.__index__()
+    if not -(1 << 31) <= number < 1 << 31:
+        raise ValueError(f"{type(widget).__name__} 'value': {number} does not fit 32 bits")
+    return number
+
+
+_FORMATS = {float: re.compile(r"%[-+ #0]*\d{0,3}(\.\d{1,3})?[aAeEfFgG]"), int: re.compile(r"%[-+ #0]*\d{0,3}(\.\d{1,3})?[diouxX]")}
+"""What C's printf may do with the value: anything else would read what is not there."""
+
+
+def _checked_format(widget: Widget, kind: type, format: str) -> str:
+    rest, count = _FORMATS[kind].subn("", text(f"{type(widget).__name__} 'format'", format).replace("%%", ""))
+    if "%" in rest or count > 1:
+        example, numbers = ("'%d'", "an integer") if kind is int else ("'%.3f'", "a float")
+        raise ValueError(f"{type(widget).__name__} 'format': expected at most one place for {numbers}, such as {example}, got {format!r}")
+    return format
 
 
 class NumberWidget(ValueWidget):
@@ -182,7 +198,6 @@ class NumberWidget(ValueWidget):
     _scalar: ClassVar[type]
     _vector: ClassVar[type | None]
     _count: ClassVar[int]
-    format: str
 
     def _default(self) -> Any:
         return self._scalar(0) if self._vector is None else self._vector()
@@ -197,6 +212,15 @@ class NumberWidget(ValueWidget):
 
     def _raw(self) -> Any:
         return self.value if self._vector is None else list(self.value)
+
+    @property
+    def format(self) -> str:
+        """How the value is written, as in C's printf: "%.3f", "%d"; may be set."""
+        return self._format
+
+    @format.setter
+    def format(self, format: str) -> None:
+        self._format = _checked_format(self, self._scalar, format)
 
     def _set_format(self, format: str | None) -> None:
         self.format = format if format is not None else "%d" if self._scalar is int else "%.3f"
@@ -217,11 +241,11 @@ class _Slider(NumberWidget):
         self, parent: Widget | None = None, label: str = "", value: Any = None, callback: Callback | None = None,
         min: float = 0, max: float = 0, format: str | None = None, flags: SliderFlags = SliderFlags.none, **common: bool,
     ) -> None:  # fmt: skip
-        super().__init__(parent, label, value, callback, **common)
         self.min = min
         self.max = max
         self.flags = flags
         self._set_format(format)
+        super().__init__(parent, label, value, callback, **common)
 
     def _draw(self, imgui: Any, calls: Calls) -> None:
         bounds = self._scalar(self.min), self._scalar(self.max)
@@ -240,8 +264,8 @@ class _Drag(_Slider):
         speed: float = 1.0, min: float = 0, max: float = 0, format: str | None = None,
         flags: SliderFlags = SliderFlags.none, **common: bool,
     ) -> None:  # fmt: skip
-        super().__init__(parent, label, value, callback, min, max, format, flags, **common)
         self.speed = speed
+        super().__init__(parent, label, value, callback, min, max, format, flags, **common)
 
     def _speed(self) -> list[float]:
         return [float(self.speed)]
@@ -259,11 +283,11 @@ class _Input(NumberWidget):
         step: float = 1, step_fast: float = 100, format: str | None = None,
         flags: InputTextFlags = InputTextFlags.none, **common: bool,
     ) -> None:  # fmt: skip
-        super().__init__(parent, label, value, callback, **common)
         self.step = step
         self.step_fast = step_fast
         self.flags = flags
         self._set_format(format)
+        super().__init__(parent, label, value, callback, **common)
 
     def _draw(self, imgui: Any, calls: Calls) -> None:
         flags = _text_flags(imgui, self.flags)
@@ -284,11 +308,11 @@ class InputText(ValueWidget):
         self, parent: Widget | None = None, label: str = "", value: str = "", callback: Callback | None = None,
         multi_line: bool = False, flags: InputTextFlags = InputTextFlags.none, **common: bool,
     ) -> None:  # fmt: skip
-        super().__init__(parent, label, value, callback, **common)
-        if flags & _CALLBACKS:
+        if member("InputText 'flags'", InputTextFlags, flags) & _CALLBACKS:
             raise NotImplementedError("InputText: the flags callback_... are not implemented; `callback` is told of changes")
         self.multi_line = multi_line
         self.flags = flags
+        super().__init__(parent, label, value, callback, **common)
 
     def _default(self) -> str:
         return ""

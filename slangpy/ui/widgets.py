@@ -8,13 +8,19 @@ from typing import Any
 
 from .._native import float2
 from ..base.own_names import own_names
+from ..base.typed import integer, typed_fields, vector
 
 _numbers = itertools.count(1)
 Calls = list[tuple[Callable[..., Any], tuple[Any, ...]]]
 """Callbacks of a frame with their arguments, which run when all of it is laid out."""
 
 
+class DrawError(RuntimeError):
+    """A widget whose values ImGui does not take."""
+
+
 @own_names
+@typed_fields
 class Widget:
     """A node of the tree. parent: the widget that it is drawn in, or None."""
 
@@ -29,11 +35,6 @@ class Widget:
         self.visible = visible
         self.enabled = enabled
         self.parent = parent
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "callback" and value is not None and not callable(value):
-            raise TypeError(f"{type(self).__name__} 'callback': expected a function or None, got {value!r}")
-        super().__setattr__(name, value)
 
     # --- the tree
 
@@ -73,7 +74,7 @@ class Widget:
             above = above._parent
         if child._parent is not None:
             child._parent.remove_child(child)
-        if not 0 <= index <= len(self._children):
+        if not 0 <= integer("add_child_at 'index'", index) <= len(self._children):
             raise IndexError(f"add_child_at: 'index' is {index}, and there are {len(self._children)} children")
         self._children.insert(index, child)
         child._parent = self
@@ -105,7 +106,7 @@ class Widget:
         return iter(list(self._children))
 
     def __getitem__(self, index: int) -> Widget:
-        if not -len(self._children) <= index < len(self._children):
+        if not -len(self._children) <= integer(f"{type(self).__name__}: index of a child", index) < len(self._children):
             raise IndexError(f"{type(self).__name__}: no child {index}; there are {len(self._children)}")
         return self._children[index]
 
@@ -124,6 +125,10 @@ class Widget:
         imgui.begin_disabled(not self.enabled)
         try:
             self._draw(imgui, calls)
+        except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+            if isinstance(error, DrawError):
+                raise
+            raise DrawError(f"begin_frame: {self!r} cannot be drawn: {error}") from error
         finally:
             imgui.end_disabled()
             imgui.pop_id()
@@ -153,10 +158,10 @@ class Window(Widget):
     def __init__(
         self, parent: Widget | None = None, title: str = "", position: Any = None, size: Any = None, **common: bool
     ) -> None:
-        super().__init__(parent, **common)
         self.title = title
         self.position = float2(10, 10) if position is None else position
         self.size = float2(400, 400) if size is None else size
+        super().__init__(parent, **common)
 
     @property
     def position(self) -> float2:
@@ -165,7 +170,7 @@ class Window(Widget):
 
     @position.setter
     def position(self, position: Any) -> None:
-        self._position = float2(*position)
+        self._position = vector("Window 'position'", float2, position)
         self._is_moved = True
 
     @property
@@ -175,7 +180,7 @@ class Window(Widget):
 
     @size.setter
     def size(self, size: Any) -> None:
-        self._size = float2(*size)
+        self._size = vector("Window 'size'", float2, size)
         self._is_moved = True
 
     def show(self) -> None:
@@ -192,11 +197,13 @@ class Window(Widget):
             imgui.set_next_window_size(imgui.ImVec2(self._size.x, self._size.y))
             self._is_moved = False
         expanded, is_open = imgui.begin(f"{self.title}###{self._number}", True)
-        if expanded:
-            at, size = imgui.get_window_pos(), imgui.get_window_size()
-            self._position, self._size = float2(at.x, at.y), float2(size.x, size.y)
-            self._draw_children(imgui, calls)
-        imgui.end()
+        try:
+            if expanded:
+                at, size = imgui.get_window_pos(), imgui.get_window_size()
+                self._position, self._size = float2(at.x, at.y), float2(size.x, size.y)
+                self._draw_children(imgui, calls)
+        finally:
+            imgui.end()
         self.visible = bool(is_open)
 
 
@@ -206,26 +213,28 @@ class Group(Widget):
     label: str
 
     def __init__(self, parent: Widget | None = None, label: str = "", **common: bool) -> None:
-        super().__init__(parent, **common)
         self.label = label
+        super().__init__(parent, **common)
 
     def _draw(self, imgui: Any, calls: Calls) -> None:
         if self.label and not imgui.collapsing_header(self.label, imgui.TreeNodeFlags_.default_open.value):
             return
         imgui.begin_group()
-        self._draw_children(imgui, calls)
-        imgui.end_group()
+        try:
+            self._draw_children(imgui, calls)
+        finally:
+            imgui.end_group()
 
 
 class Text(Widget):
     text: str
 
     def __init__(self, parent: Widget | None = None, text: str = "", **common: bool) -> None:
-        super().__init__(parent, **common)
         self.text = text
+        super().__init__(parent, **common)
 
     def _draw(self, imgui: Any, calls: Calls) -> None:
-        imgui.text_unformatted(str(self.text))
+        imgui.text_unformatted(self.text)
 
 
 class ProgressBar(Widget):
@@ -233,8 +242,8 @@ class ProgressBar(Widget):
     """From 0 to 1."""
 
     def __init__(self, parent: Widget | None = None, fraction: float = 0.0, **common: bool) -> None:
-        super().__init__(parent, **common)
         self.fraction = fraction
+        super().__init__(parent, **common)
 
     def _draw(self, imgui: Any, calls: Calls) -> None:
         imgui.progress_bar(float(self.fraction))
@@ -249,9 +258,9 @@ class Button(Widget):
     def __init__(
         self, parent: Widget | None = None, label: str = "", callback: Callable[[], Any] | None = None, **common: bool
     ) -> None:
-        super().__init__(parent, **common)
         self.label = label
         self.callback = callback
+        super().__init__(parent, **common)
 
     def _draw(self, imgui: Any, calls: Calls) -> None:
         if imgui.button(self.label or "##") and self.callback is not None:

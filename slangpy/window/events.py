@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from .._native import float2
 from ..base.keys import KeyCode
+from ..base.own_names import own_names
+from ..base.typed import member, typed_fields
 
 
 class _Named(enum.IntEnum):
@@ -100,6 +102,8 @@ class GamepadButton(_Named):
     left = 15
 
 
+@own_names
+@typed_fields
 @dataclass
 class KeyboardEvent:
     """A key, or with the type `input` a character: its number in Unicode."""
@@ -127,9 +131,11 @@ class KeyboardEvent:
 
     def has_modifier(self, modifier: KeyModifier) -> bool:
         """Whether that modifier key is held."""
-        return bool(self.mods & modifier)
+        return bool(self.mods & member("has_modifier 'modifier'", KeyModifierFlags, modifier))
 
 
+@own_names
+@typed_fields
 @dataclass
 class MouseEvent:
     """pos: pixels from the upper left corner. scroll: steps of the wheel, away from the user positive in y."""
@@ -158,9 +164,11 @@ class MouseEvent:
 
     def has_modifier(self, modifier: KeyModifier) -> bool:
         """Whether that modifier key is held."""
-        return bool(self.mods & modifier)
+        return bool(self.mods & member("has_modifier 'modifier'", KeyModifierFlags, modifier))
 
 
+@own_names
+@typed_fields
 @dataclass
 class GamepadEvent:
     type: GamepadEventType = GamepadEventType.button_down
@@ -183,6 +191,8 @@ class GamepadEvent:
         return self.type == GamepadEventType.disconnect
 
 
+@own_names
+@typed_fields
 @dataclass
 class GamepadState:
     """Sticks from -1 to 1, right and down positive; triggers from -1 (free) to 1. buttons: bits, `1 << button`."""
@@ -197,4 +207,4 @@ class GamepadState:
 
     def is_button_down(self, button: GamepadButton) -> bool:
         """Whether that button is held."""
-        return bool(self.buttons & (1 << button))
+        return bool(self.buttons & (1 << member("is_button_down 'button'", GamepadButton, button)))

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._native import int2, uint2
 from ..base.own_names import own_names
+from ..base.typed import function_or_none
 from .events import CursorMode, CursorShape, GamepadEvent, GamepadState, KeyboardEvent, MouseEvent, WindowMode
 from .gamepad import Gamepad
 from .queue import EventQueue
@@ -66,9 +67,7 @@ class Window:
         self._events = EventQueue(glfw, self._handle)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in _CALLBACKS and value is not None and not callable(value):
-            raise TypeError(f"Window.{name}: expected a function or None, got {value!r}")
-        object.__setattr__(self, name, value)
+        object.__setattr__(self, name, function_or_none(f"Window.{name}", value) if name in _CALLBACKS else value)
 
     def __repr__(self) -> str:
         width, height = self._size()

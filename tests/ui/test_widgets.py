@@ -266,8 +266,14 @@ def test_two_contexts(drawer: spy.Device) -> None:
         (lambda p: ui.SliderInt(value=1.5), TypeError, "SliderInt 'value': expected an int, got 1.5"),
         (lambda p: ui.DragFloat3(value=(1, 2)), TypeError, r"DragFloat3 'value': expected 3 numbers, got \(1, 2\)"),
         (lambda p: ui.InputText(value=3), TypeError, "InputText 'value': expected a str, got 3"),
-        (lambda p: p.context.begin_frame(0, 5), ValueError, "begin_frame: the size is 0 x 5"),
+        (lambda p: p.context.begin_frame(0, 5), ValueError, "begin_frame 'width': expected at least 1, got 0"),
         (lambda p: p.context.end_frame(p.target, None), RuntimeError, "end_frame: no frame was begun"),
+        (lambda p: p.context.begin_frame("a", 5), TypeError, "begin_frame 'width': expected an int, got 'a'"),
+        (lambda p: p.context.begin_frame(4, 5, 3), TypeError, "begin_frame 'window': expected a Window or None, got 3"),
+        (lambda p: p.context.handle_mouse_event(None), TypeError, "handle_mouse_event: expected a MouseEvent, got None"),
+        (lambda p: p.context.handle_keyboard_event(3), TypeError, "handle_keyboard_event: expected a KeyboardEvent, got 3"),
+        (lambda p: p.context.render_draw_data(None, 3, None), TypeError, "render_draw_data 'target': expected a Texture"),
+        (lambda p: p.context.render_draw_data(None, p.target, 3), TypeError, "'command_encoder': expected a CommandEnc"),
     ],
 )
 def test_errors(panel: Panel, make: Any, error: type[Exception], text: str) -> None:
@@ -292,3 +298,15 @@ def test_without_the_package() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "slangpy.ui needs imgui-bundle: pip install slangpy[ui]\n"
+
+
+def test_one_that_cannot_be_drawn_is_named_and_goes(panel: Panel) -> None:
+    """ImGui refuses the range; the windows round it are closed, so that the next frame is as if nothing had been."""
+    window = ui.Window(panel.screen, "outer")
+    group = ui.Group(window, "inner")
+    slider = ui.SliderInt(group, "wide", 5, min=-(1 << 31), max=(1 << 31) - 1)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"begin_frame: SliderInt\(label = 'wide', value = 5\) cannot be drawn: IM_ASSERT"):
+            panel.frame()
+    slider.min, slider.max = 0, 10
+    assert panel.frame(2)[..., :3].any()

@@ -161,7 +161,7 @@ def test_errors_of_creation(shower: spy.Device) -> None:
         shower.create_surface(3)
     with pytest.raises(ValueError, match="WindowHandle.xdisplay is null"):
         shower.create_surface(spy.WindowHandle(0, 1))
-    with pytest.raises(TypeError, match="WindowHandle.xwindow must be a number, got 'x'"):
+    with pytest.raises(TypeError, match="WindowHandle 'xwindow': expected an int, got 'x'"):
         shower.create_surface(spy.WindowHandle(1, "x"))  # pyright: ignore[reportArgumentType]
 
 
