@@ -32,8 +32,9 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 
 
 def load_generated(program: Any, name: str, source: str) -> Any:
-    """The generated module. Where it names types that the user's module imports without `__exported`, it imports them
-    too; not before, because functions that the user's module does not see as its own would join its overloads."""
+    """The generated module. Where it names types that the user's module imports without `__exported`, or needs extensions
+    of types there, it imports them too; not before, because functions that the user's module does not see as its own would
+    join its overloads."""
     try:
         return program.session.load_module_from_source(name, source, f"{name}.slang")
     except SlangCompileError as error:
@@ -44,10 +45,22 @@ def load_generated(program: Any, name: str, source: str) -> Any:
             for other in module.imports
             if other not in known and not (LIBRARY_PATH / f"{other}.slang").exists()
         ]
-        if not hidden or "undefined identifier" not in str(error):
+        is_unnamed = _UNNAMED in str(error)
+        if not hidden or not (is_unnamed or any(code in str(error) for code in _NOT_EXTENDED)):
             raise
         source = "\n".join(import_statement(other) for other in dict.fromkeys(hidden)) + "\n" + source
-        return program.session.load_module_from_source(f"{name}_i", source, f"{name}_i.slang")
+        try:
+            return program.session.load_module_from_source(f"{name}_i", source, f"{name}_i.slang")
+        except SlangCompileError:
+            if is_unnamed:
+                raise
+            raise error from None
+
+
+_UNNAMED = "undefined identifier"
+_NOT_EXTENDED = ("E38029", "E30019")
+"""What Slang says of types without an interface that they have by an extension that a module does not import: as arguments
+of generics, and in place of the interface."""
 
 
 def generated_name(name: str, source: str, conformances: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -116,6 +117,7 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "parts-in-branches": _branches,
     "equal-indices": lambda a, b, v, n: a * b * v[1] + a * v[2],
     "long-chains": _chain,
+    "switch-on-calls": lambda a, b, v, n: (v[0] * b * a * a + v[2] * a) * v[1] * b,
     "fmod-gradient": lambda a, b, v, n: fmod(a * 3, b) + b * v[0],
 }
 """What the function in fault.slang is, in Python."""
@@ -236,6 +238,34 @@ def test_cyclic_imports_without_the_rule(monkeypatch: pytest.MonkeyPatch) -> Non
     except spy.SlangCompileError:
         return
     pytest.fail("cyclic-imports: mended in this Slang: set until")
+
+
+SWITCHED = """struct S : IDifferentiable { float k; [Differentiable] int m() { return int(k); } int p() { return 1; } };
+[Differentiable] int f(float x) { return int(x); }
+[Differentiable] int g<T : IFloat>(T x) { return 1; }
+[Differentiable] int operator+(S s, S t) { return 1; }
+int plain(float x) { return 1; }
+[Differentiable] float h(float x, S s, int k)
+{
+    let l = (float y) => f(y);
+    switch (VALUE) { case 1: return x; }
+    return x * x;
+}
+"""
+
+
+@pytest.mark.null
+@pytest.mark.parametrize(
+    ("value", "changes"),
+    [("f(x)", True), ("(f(x))", True), ("g(x)", True), ("g<float>(x)", True), ("s.m()", True), ("s + s", True),
+     ("l(x)", True), ("plain(x)", False), ("s.p()", False), ("no_diff f(x)", False), ("f(x) & 3", False), ("-f(x)", False),
+     ("int(x)", False), ("k", False), ("f(x) == 1 ? 2 : 3", False)],
+)  # fmt: skip
+def test_values_of_a_switch(value: str, changes: bool) -> None:
+    source = SWITCHED.replace("VALUE", value)
+    text = rewrite_alone(source, ["switch-on-calls"])
+    assert (text != source) == changes
+    assert not changes or re.search(rf"switch \(_spy_called_\w+\({re.escape(value)}\)\) {{", text)
 
 
 METHODS = FOLDER / "method-derivatives"

@@ -20,6 +20,7 @@ from .host import END_OF_PRELUDE, host_inputs, with_host, with_one_entry
 from .mends import mended_cpp, mended_cuda, mends
 from .short import short_inputs
 from .statics import with_statics
+from .stores import store_inputs, with_whole_stores
 from .wrapping import names_narrow, wrapping, wrapping_header, wrapping_inputs
 
 _FILES = {
@@ -85,7 +86,7 @@ def prelude_key(target: str) -> str:
         Path(__file__).with_name("statics.py").read_bytes() if target == "cpp" else b"",
         Path(__file__).with_name("arguments.py").read_bytes() if target == "cpp" else b"",
         Path(__file__).with_name("handles.py").read_bytes() if target == "cpp" else b"",
-        wrapping_inputs() + mends() if target in _FILES else b"",
+        wrapping_inputs() + mends() + store_inputs() if target in _FILES else b"",
     )  # fmt: skip
 
 
@@ -106,7 +107,8 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         return code
     code = code.replace(_LEAST, _LEAST_WRITTEN)
     if target == "cpp":
-        code = with_checked_divisions(_with_narrow_integers(code))
+        at = max(code.rfind(END_OF_PRELUDE), 0)
+        code = with_checked_divisions(_with_narrow_integers(code[:at] + with_whole_stores(code[at:])))
         code = with_host(with_statics(code), defines.get("SPY_WAVE_LANES", "1"))
         code = with_local_arguments(with_one_entry(code))
         code = _with_additions(code)
@@ -117,7 +119,7 @@ def with_prelude(code: bytes, target: str, defines: Mapping[str, str]) -> bytes:
         code = head + _with_prototypes(_with_last_returns(with_texture_handles(body)))
     else:
         at = code.rfind(_END_OF_CUDA_PRELUDE) + 1
-        code = mended_cuda(code[:at]) + wrapping(_with_last_returns(code[at:]))
+        code = mended_cuda(code[:at]) + wrapping(_with_last_returns(with_whole_stores(code[at:])))
     return _prelude_of(target) + _double_functions(code, target)
 
 

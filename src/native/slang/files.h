@@ -45,6 +45,7 @@ public:
     std::optional<std::string> read(const std::string& path);
     /// True for a regular file; a miss is recorded.
     bool probe(const std::string& path);
+    bool is_library(const std::string& path) const; ///< one of ours
 
     /// Why texts that prepared() was given may not be used, as Slang was not shown what it cannot survive: of one path,
     /// or of all read since; empty when they may.
@@ -79,7 +80,6 @@ public:
     uint64_t order() const { return lookups(~uint64_t(0)).first; } ///< what lookups() goes on from
     /// The text of a module that was made of text, as it was given, by the path that its dependencies name.
     std::optional<std::string> text_of(const std::string& path) const;
-    bool is_library(const std::string& path) const;
 
     /// Path -> hash of the bytes on disk when they were read.
     std::map<std::string, std::string> read_files() const;

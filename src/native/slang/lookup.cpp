@@ -25,13 +25,15 @@ slang::TypeReflection* Layout::find_type(const std::string& name)
     });
 }
 
-slang::ProgramLayout* Layout::probe(const std::string& text)
+slang::ProgramLayout* Layout::probe(const std::string& text, bool sees_imports)
 {
-    const std::string key = "probe:" + text;
+    const std::string key = (sees_imports ? "probe of all:" : "probe:") + text;
     if (const auto known = found.find(key); known != found.end())
         return static_cast<slang::ProgramLayout*>(known->second);
     std::string source;
     for (const std::string& module : modules)
+        source += "import \"" + module + "\";\n";
+    for (const std::string& module : sees_imports ? imported_by_modules() : std::vector<std::string>())
         source += "import \"" + module + "\";\n";
     source += text;
     slang::ProgramLayout* made = reflecting::layout_of_text(state->session.get(), "_spy_probe_" + content_hash(source),

@@ -144,7 +144,10 @@ struct Layout {
     ~Layout();
 
     /// What Slang says of a module of its own with this text, which sees all modules; null where it does not compile.
-    slang::ProgramLayout* probe(const std::string& text);
+    /// sees_imports: also what these import for themselves.
+    slang::ProgramLayout* probe(const std::string& text, bool sees_imports = false);
+    /// Names of the modules of users that its modules import, directly or not. Under the lock.
+    const std::vector<std::string>& imported_by_modules();
     /// Looks a name up once: Slang makes a new object for each lookup of an overloaded or generic name. Under the lock.
     template <typename Thing, typename Find>
     Thing* look_up(const std::string& kind, const std::string& name, Find find)
@@ -162,6 +165,8 @@ struct Layout {
 
 private:
     bool are_constant(const NameValues& values);
+
+    std::optional<std::vector<std::string>> m_imported;
 };
 
 struct ModuleData {

@@ -55,3 +55,33 @@ def test_with_linked_modules(device: spy.Device) -> None:
         link=[base],
     )  # fmt: skip
     assert user.of(5.0) == 10
+
+
+def test_in_files_that_only_the_module_imports(device: spy.Device, tmp_path: Path) -> None:
+    """Kernels and the choice of types see what the module sees, directly or through others."""
+    (tmp_path / "hidden_kinds.slang").write_text(
+        "interface IKind { float get(); }\n"
+        "extension float : IKind { float get() { return this * 3; } }\n"
+        "extension int : IKind { float get() { return float(this) * 5; } }\n"
+        "extension<T : IKind, let N : int> Array<T, N> : IKind\n"
+        "{ float get() { float s = 0; for (int i = 0; i < N; i++) s += this[i].get(); return s; } }\n"
+        "float own(int x) { return 100; }\n"
+    )
+    (tmp_path / "hidden_between.slang").write_text("__exported import hidden_kinds;\n")
+    for number, file in enumerate(("hidden_kinds", "hidden_between")):
+        path = tmp_path / f"hidden_use_{number}.slang"
+        path.write_text(
+            f"import {file};\nfloat of_any<T : IKind>(T x) {{ return x.get(); }}\nfloat of_kind(IKind x) {{ return x.get(); }}\n"
+            "struct Plain { float x; }\nfloat own(float x) { return 2 * x; }\nfloat of_list(float x[3]) { return of_any(x); }\n"
+        )
+        module = spy.Module.load_from_file(device, str(path))
+        assert module.of_any(2.0) == 6 and module.of_any(2) == 10
+        assert module.of_any(np.float32([1, 2]), _result="numpy").tolist() == [3, 6]
+        assert module.of_kind(2.0) == 6
+        assert module.of_kind(np.int32([1, 2]), _result="numpy").tolist() == [5, 10]
+        assert module.of_list([1.0, 2.0, 4.0]) == 21
+        assert module.own(3) == 6  # that of the file is no function of the module
+        with pytest.raises(spy.ResolveException, match="does not conform to it"):
+            module.of_kind({"_type": "Plain", "x": 1.0})
+        with pytest.raises(spy.ResolveException, match="IKind"):
+            module.of_any({"_type": "Plain", "x": 1.0})

@@ -125,9 +125,13 @@ bool ProgramReflection::is_sub_type(const TypeReflection& type, const TypeReflec
             ? slang()->isSubType(type.slang(), super.slang())
             : type.slang() == super.slang();
     // isSubType overflows the stack for the built-in types of Slang 2026.12, and for Tensor<T, D>
-    slang::ProgramLayout* probe = m_layout->probe("void _spy_probe<T : " + full_type_name(super.slang()) +
-                                                  ">(T value) {}\n");
-    return probe && probe->findFunctionByName(cat("_spy_probe<", full_type_name(type.slang()), ">").c_str()) != nullptr;
+    const auto says_so = [&](bool sees_imports) {
+        slang::ProgramLayout* probe = m_layout->probe(
+            cat("void _spy_probe<T : ", full_type_name(super.slang()), ">(T value) {}\n"), sees_imports);
+        return probe &&
+            probe->findFunctionByName(cat("_spy_probe<", full_type_name(type.slang()), ">").c_str()) != nullptr;
+    };
+    return says_so(false) || (!m_layout->imported_by_modules().empty() && says_so(true)); // by an extension there
 }
 
 std::vector<std::string> ProgramReflection::hashed_strings() const

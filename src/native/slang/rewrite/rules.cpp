@@ -86,6 +86,10 @@ const std::vector<Rule> table = {
     {{"no-diff-calls", "no_diff in front of a call of a differentiable function is ignored", "shader-slang#10726", "",
       "", reshape},
      on_tree<hold_no_diff_calls>},
+    {{"switch-on-calls",
+      "a call of a differentiable function as the value of a switch or the condition of ?: does not compile",
+      "switch (f(a)) { case 1: x *= a; break; }", "", "", reshape},
+     on_tree<hold_called_values>},
     {{"assignments-in-expressions",
       "parts written inside expressions (commas, chains, brackets) have the faults of those written in statements, "
       "which are mended",

@@ -1,5 +1,7 @@
 #include "slang/rewrite/rules/changes.h"
 
+#include "core/content_hash.h"
+#include "core/error.h"
 #include "slang/syntax/constants.h"
 
 #include <algorithm>
@@ -100,6 +102,24 @@ std::optional<std::string> in_one_line(const Tree& tree, NodeId node)
         text.append(is_apart ? " " : "").append(tree.token(i));
     }
     return text;
+}
+
+std::vector<Edit> hand_on(const ParsedSource& source, const std::vector<NodeId>& nodes, std::string_view word,
+                          std::string_view name)
+{
+    if (nodes.empty())
+        return {};
+    const std::string same = cat(name, content_hash(source.text()));
+    Changes changes;
+    for (const NodeId n : nodes) {
+        changes.before(source.tree().begin(n), cat(word, same, "("));
+        changes.after(source.tree().end(n), ")");
+    }
+    // a file may be included more than once
+    changes.after(
+        source.text().size(),
+        cat("\n#ifndef ", same, "_\n#define ", same, "_\nT ", same, "<T>(T value) { return value; }\n#endif\n"));
+    return std::move(changes).edits();
 }
 
 bool has_continue(const Uses& uses, const Tree& tree, NodeId loop)

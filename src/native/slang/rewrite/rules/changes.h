@@ -57,6 +57,11 @@ bool holds_directive(const syntax::Tree& tree, size_t begin, size_t end);
 /// The text of a node in one line, without comments; nothing where a directive stands in it.
 std::optional<std::string> in_one_line(const syntax::Tree& tree, syntax::NodeId node);
 
+/// Nodes as `word name_...(node)`, with a function that returns its argument and has no derivative. It is declared at
+/// the end of the text.
+std::vector<Edit> hand_on(const ParsedSource& source, const std::vector<syntax::NodeId>& nodes, std::string_view word,
+                          std::string_view name);
+
 /// `change(uses, loop, changes)` of the loops with [MaxIters] in functions that may be differentiable.
 template <class Change>
 std::vector<Edit> change_limited_loops(const ParsedSource& source, Change change)

@@ -4,8 +4,6 @@
 // stay, because they may give nothing to hand on.
 #include "slang/rewrite/rules/all.h"
 
-#include "core/content_hash.h"
-#include "core/error.h"
 #include "slang/rewrite/rules/changes.h"
 
 namespace spy {
@@ -28,24 +26,13 @@ std::vector<Edit> hold_no_diff_calls(const ParsedSource& source)
     const syntax::Tree& tree = source.tree();
     if (source.text().find("no_diff") == std::string::npos)
         return {};
-    const std::string name = "_spy_no_diff_" + content_hash(source.text());
-    Changes changes;
-    bool is_found = false;
+    std::vector<syntax::NodeId> calls;
     for (const syntax::NodeId function : functions_to_change(source, false))
-        for (const syntax::NodeId n : tree.inside(function)) {
-            const bool is_marked = tree.is(n, Kind::prefix) && tree.main(n) == "no_diff" && is_called(tree, n + 1);
-            if (!is_marked || tree.is(tree.parent(n), Kind::expression))
-                continue;
-            changes.before(tree.begin(n), cat("no_diff ", name, "("));
-            changes.after(tree.end(n), ")");
-            is_found = true;
-        }
-    // a file may be included more than once
-    if (is_found)
-        changes.after(
-            source.text().size(),
-            cat("\n#ifndef ", name, "_\n#define ", name, "_\nT ", name, "<T>(T value) { return value; }\n#endif\n"));
-    return std::move(changes).edits();
+        for (const syntax::NodeId n : tree.inside(function))
+            if (tree.is(n, Kind::prefix) && tree.main(n) == "no_diff" && is_called(tree, n + 1) &&
+                !tree.is(tree.parent(n), Kind::expression))
+                calls.push_back(n);
+    return hand_on(source, calls, "no_diff ", "_spy_no_diff_");
 }
 
 } // namespace spy
