@@ -44,6 +44,7 @@ STRAIGHT = """    float x{k} = s * a + {k} * 0.001f;
     float y{k} = sin(x{k}) * 0.5f + v.y;
     s += x{k} * y{k} * 0.01f;
 """
+CONDITION = "    if (s > {k} * 0.01f) s = s * v.x + a;\n"
 
 
 def body_of(step: str, lines: int) -> str:
@@ -122,6 +123,7 @@ PROGRAMS = [
     Program("products, statements", (20, 100, 400), lambda n: scalar("    s = s * a + v.x;\n" * n)),
     Program("function, lines", (150, 300, 600), lambda n: scalar(body_of(STRAIGHT, n))),
     Program("function with branches, lines", (50, 100, 150), lambda n: scalar(body_of(BRANCHES, n))),
+    Program("conditions", (16, 100), lambda n: scalar(body_of(CONDITION, n))),
     Program("struct, tensors", (16, 64), struct_of),
     Program("overloads", (8, 32), overloads_of),
     Program("functions", (25, 100), functions_of),

@@ -304,7 +304,7 @@ def test_paths_in_comments_exist():
     folders = ("slangpy", "src", "tests", "tools", "docs", "cmake", "benchmarks", "examples", "third_party", "packaging")
     known = [f"/{path.relative_to(ROOT).as_posix()}" for folder in folders for path in (ROOT / folder).rglob("*.*")]
     ends = {path[at:] for path in known for at, sign in enumerate(path) if sign == "/"}
-    sources = [*FILES, *structure.native_files(), *(PACKAGE / "slang").rglob("*.[sh]*"), *(ROOT / "tools").glob("*.py")]
+    sources = [*FILES, *structure.native_files(), *(PACKAGE / "slang").rglob("*.slang"), *(PACKAGE / "slang").rglob("*.h"), *(ROOT / "tools").glob("*.py")]
     missing = [
         f"{path.relative_to(ROOT)}: {name}"
         for path in sources for comment in comments_of(path) for name in _PATH.findall(comment)

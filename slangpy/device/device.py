@@ -22,7 +22,7 @@ from slangpy._native import (
 from slangpy.base.checks import check_queue
 from slangpy.base.optional import torch_for
 from slangpy.base.shared import Shared
-from slangpy.compiler import kernel
+from slangpy.compiler import early, kernel
 from slangpy.compiler.modules.reload import ShaderHotReloadEvent, code_lock, reload_all, reload_changed
 from slangpy.compiler.reports import report_step
 from slangpy.compiler.session import ShaderModel, SlangSessionDesc, create_session
@@ -80,6 +80,7 @@ class Device(CoopVecMatrices, Shared):
         elif args and isinstance(args[0], str):
             args = (device_type(args[0]), *args[1:])
         desc = _native._device_desc(*args, **kwargs)
+        early.expect_compiler(desc.type)
         self = super().__new__(cls, desc)  # pyright: ignore[reportCallIssue]: stubs have no __new__
         self._desc = desc
         self._state = DeviceState()
@@ -87,8 +88,7 @@ class Device(CoopVecMatrices, Shared):
         self._check_gradients = None
         self._is_closing = False
         current.note_opened(self)
-        missing = _native._missing_layer(self.info.type) if desc.enable_debug_layers else ""
-        if missing:
+        if missing := desc.enable_debug_layers and _native._missing_layer(self.info.type):
             log_warn_once(f"enable_debug_layers has no effect: {missing}")
         return self
 

@@ -152,7 +152,7 @@ class Kernels:
         self._epoch = request.module.layout.epoch
         self.variants: dict[int, Variant] = {}
         self._code = ""
-        self._started: dict[int, Started] = {}
+        self._started: dict[int, tuple[str, Started]] = {}
 
     @property
     def program(self) -> Any:
@@ -192,7 +192,7 @@ class Kernels:
                 return known.layout
             with self._progress():
                 started = start(program, request.label, source, conformances, request.options.rays)
-            self._started = {key: started}
+            self._started = {key: (source, started)}
             return started.layout
 
     @property
@@ -224,11 +224,12 @@ class Kernels:
         with code_lock:
             known = self.variants.get(key)
             if known is None:
-                program, request, source = self.program, self._request, self.source(key)
+                program, request, begun = self.program, self._request, self._started.pop(key, None)
+                source, started = begun or (self.source(key), None)
                 if not key >> SUMS:
                     self._code = source
                 link = ChildLink(request.module).link if request.options.second and not key >> SUMS else None
-                started, self._started = self._started.get(key), {}
+                self._started = {}
                 with self._progress():
                     built = build(
                         program, request.label, source, request.options.conformances, link, request.kernel_label, started,

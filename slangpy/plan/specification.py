@@ -256,8 +256,9 @@ RECORDS = {
     )
 }  # fmt: skip
 """The records that disk keeps, by name."""
+_FIELDS = {cls: tuple(field.name for field in fields(cls)) for cls in RECORDS.values()}
 
 
 def values_of(record: Any) -> tuple[Any, ...]:
     """The values of a record's fields, in their order."""
-    return tuple(getattr(record, field.name) for field in fields(record))
+    return tuple([getattr(record, name) for name in _FIELDS[type(record)]])

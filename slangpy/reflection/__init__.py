@@ -77,6 +77,7 @@ class SlangType(TypeBase):
         self._layout = layout
         self._source = source
         self._reflection = reflection
+        self._fields: dict[str, Any] | None = None
         self._epoch = getattr(source, "epoch", 0)
         if reflection is not None:
             self._held_by_source()
@@ -116,14 +117,14 @@ class SlangType(TypeBase):
 
     def forget(self) -> None:
         """Lets go of the compiler's reflection, which holds the whole session that it is of."""
-        self._reflection = None
+        self._reflection = self._fields = None
 
     def _follow_reload(self) -> None:
         """Forgets what code said that has been replaced: it belongs to another session of the compiler."""
         epoch = getattr(self._source, "epoch", 0)
         if epoch != self._epoch:
             self._epoch = epoch
-            self._reflection = self._layout = None
+            self._reflection = self._layout = self._fields = None
 
     @property
     def program(self) -> Any:
@@ -226,8 +227,11 @@ class SlangType(TypeBase):
         """Fields of a struct by name: objects with `.name .type .modifiers`."""
         if self.kind != "struct":
             return {}
-        owner = self._source if hasattr(self._source, "wrap") else _Wrapper(self._source)
-        return {field.name: SlangField(owner, field) for field in self.type_reflection.fields}
+        self._follow_reload()
+        if self._fields is None:  # planning asks once for each leaf
+            owner = self._source if hasattr(self._source, "wrap") else _Wrapper(self._source)
+            self._fields = {field.name: SlangField(owner, field) for field in self.type_reflection.fields}
+        return dict(self._fields)
 
     @property
     def is_generic(self) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from . import DiskCache, entry
 
-_LOCAL = ("manifest", "package", "kernels", "died")
+_LOCAL = ("manifest", "package", "kernels", "died", "program")
 """Kinds that say where files lie on this machine, or are as quickly made anew."""
 
 

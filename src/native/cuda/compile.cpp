@@ -357,6 +357,15 @@ std::string cuda_compile(const CompileDesc& desc)
     return read_result(nvrtc, program.handle, arch.starts_with("compute"));
 }
 
+void prepare_nvrtc()
+{
+    if (!CudaApi::find())
+        return;
+    const Nvrtc& nvrtc = Nvrtc::get();
+    Program program{nvrtc};
+    is_translated(nvrtc, program, "extern \"C\" __global__ void run() {}", {}, "prepare_nvrtc");
+}
+
 std::string cuda_fingerprint(const std::string& arch)
 {
     const Nvrtc& nvrtc = Nvrtc::get();

@@ -349,9 +349,8 @@ def test_scalars_need_no_compiler(tmp_path):
         "spy.Tensor.from_numpy(d, np.ones(3, bool)).to_numpy()\n"
         "assert 'slangpy._slang' not in sys.modules\n"
     )
-    subprocess.run(
-        [sys.executable, "-c", text], check=True, env={**__import__("os").environ, "SLANGPY_CACHE_DIR": str(tmp_path)}
-    )
+    shared = {"SLANGPY_CACHE_DIR": str(tmp_path), "SLANGPY_CACHE_SHARED": "1"}  # where nothing starts it ahead of need
+    subprocess.run([sys.executable, "-c", text], check=True, env={**__import__("os").environ, **shared})
 
 
 def test_from_result_is_a_plain_tensor(device):

@@ -12,6 +12,7 @@ namespace spy {
 #if SPY_HAS_CUDA
 void set_nvrtc_search_paths(std::vector<std::string> paths);
 std::string cuda_compile(const CompileDesc& desc);
+void prepare_nvrtc();
 #endif
 #if SPY_HAS_VULKAN
 std::vector<std::string> take_vulkan_debug_messages();
@@ -46,6 +47,13 @@ void bind_backends(nb::module_& m)
 #if SPY_HAS_CUDA
     m.def("_set_nvrtc_search_paths", &set_nvrtc_search_paths, nb::arg("paths"),
           "Folders that may hold NVRTC (or lib, lib64, bin below them), before the system's.");
+    m.def(
+        "_prepare_nvrtc",
+        [] {
+            GilRelease release;
+            prepare_nvrtc();
+        },
+        "Opens NVRTC and has it compile a kernel, where there is a CUDA driver: its first compile takes longer.");
     m.def(
         "cuda_compile",
         [](nb::bytes source, const std::string& entry_point_name, const std::string& arch, const std::string& label) {
