@@ -21,6 +21,7 @@ from pathlib import Path
 from ....base.folders import LIBRARY_PATH
 from ..host import END_OF_PRELUDE, KERNEL
 from .entry import Entry, find_loop
+from .expressions import MATH_PREFIX
 from .functions import Program
 from .parser import parse_unit
 from .tokens import Unfit
@@ -36,15 +37,20 @@ _ALWAYS = b"\n#define SPY_LANES_ALWAYS\n"
 
 
 @cache
-def lanes_header() -> bytes:
-    return (LIBRARY_PATH / "lanes_cpp.h").read_bytes().replace(b"#pragma once\n", b"", 1)
+def _header(name: str) -> bytes:
+    return (LIBRARY_PATH / name).read_bytes().replace(b"#pragma once\n", b"", 1)
+
+
+def _headers_for(made: bytes) -> bytes:
+    """What functions for lanes need in front of them."""
+    return _header("lanes_cpp.h") + (_header("lanes_math_cpp.h") if MATH_PREFIX.encode() in made else b"")
 
 
 @cache
 def lanes_inputs() -> bytes:
     """All that decides what `with_lanes` makes of kernels; part of what names them in the disk cache."""
     files = sorted(Path(__file__).parent.glob("*.py"))
-    return lanes_header() + b"".join(file.read_bytes() for file in files)
+    return _header("lanes_cpp.h") + _header("lanes_math_cpp.h") + b"".join(file.read_bytes() for file in files)
 
 
 def with_lanes(code: bytes, for_all: bool = False) -> bytes | None:
@@ -58,11 +64,11 @@ def with_lanes(code: bytes, for_all: bool = False) -> bytes | None:
     if at < 0 or code.count(b"for(;;)", begin) < 2:
         return None
     try:
-        made = _rewritten(code[begin:].decode(), for_all)
+        made = _rewritten(code[begin:].decode(), for_all).encode()
     except (Unfit, RecursionError):  # expressions may be nested as deep as a user's loops were written out
         return None
     head = code[:begin] if split < 0 else code[:split]
-    return head + _ALWAYS * for_all + lanes_header() + KERNEL + made.encode()
+    return head + _ALWAYS * for_all + _headers_for(made) + KERNEL + made
 
 
 def _rewritten(text: str, for_all: bool) -> str:

@@ -20,6 +20,11 @@ _DIRECT = frozenset(
     "F32_min F32_max I32_min I32_max U32_min U32_max F32_sqrt F32_floor F32_ceil F32_trunc F32_abs".split()
 )
 """Functions with a form for lanes; others are called for one lane after the other."""
+_MATH = frozenset("F32_exp F32_exp2 F32_log F32_log2 F32_sin F32_cos F32_pow".split())
+"""Functions that lanes compute in the steps of glibc (slangpy/slang/lanes_math_cpp.h)."""
+MATH_PREFIX = "_spy_lanes_of_"
+_MATH_OPERATIONS = 8
+"""What one of them counts for among operations of all lanes at once, in loops."""
 _VECTOR_MATH = re.compile(
     r"F(?:32|64)_(?:sincos|sinh?|cosh?|tanh?|exp(?:2|10)?|log(?:2|10)?|pow|asin|acos|atan2?)\Z"
 )
@@ -323,6 +328,10 @@ class Expressions:
             return f"{name}({self.value(e.kids[0], vector, mask)}, {text_of(e.kids[1])})"
         if name in _DIRECT:
             return f"{name}({', '.join(self.value(kid, self._type(e), mask) for kid in e.kids)})"
+        if name in _MATH:
+            self._count(_MATH_OPERATIONS, 0)
+            given = ", ".join(self.value(kid, "float", mask) for kid in e.kids)
+            return self._first(f"{MATH_PREFIX}{name[4:]}({mask}, {given})")
         called = self._called(e, mask)
         return None if called is None else self._first(called)
 
