@@ -21,13 +21,15 @@ from pathlib import Path
 from ....base.folders import LIBRARY_PATH
 from ..host import END_OF_PRELUDE, KERNEL
 from .entry import Entry, find_loop
-from .expressions import MATH_PREFIX
+from .expressions import MATH_PREFIX, Cost
 from .functions import Program
 from .parser import parse_unit
 from .tokens import Unfit
 
 _WIDE_FOR_SINGLE = 8
 """So many operations of all lanes at once make up for one that is done for one lane after the other, in loops."""
+_WIDE_FOR_READ = 26
+"""And so many for a number read at a place that differs by lane: from 0.6 times as fast at 24 over 1.2 at 30 to 2 to 5 above."""
 _MOST_WIDE, _MOST_SINGLE = 400, 24
 """Of all operations in a function: what compilers take about a second for, at 2 to 3 ms for each of some 50."""
 
@@ -89,6 +91,8 @@ def _rewritten(text: str, for_all: bool) -> str:
 def _is_worth_it(entry: Entry) -> bool:
     """benchmarks/cpu_divergent.py has what these numbers were measured with."""
     functions = [segment.function for segment in entry.segments if segment.function]
-    wide, single = sum(f.loops.wide for f in functions), sum(f.loops.single for f in functions)
+    cost = Cost()
+    for f in functions:
+        cost.add(f.loops, 1)
     is_small = all(f.whole.wide <= _MOST_WIDE and f.whole.single <= _MOST_SINGLE for f in functions)
-    return is_small and wide >= 4 and wide >= _WIDE_FOR_SINGLE * single
+    return is_small and cost.wide >= max(4, _WIDE_FOR_SINGLE * cost.single + _WIDE_FOR_READ * cost.reads)
