@@ -1,10 +1,11 @@
-"""Loops whose end differs by invocation on the CPU: this package with lanes and without, numba and Dr.Jit where they are.
+"""Loops whose end differs by invocation on the CPU: this package with lanes and without, and numba, Dr.Jit and Vulkan's CPU
+driver (lavapipe) where they are.
 
-    python benchmarks/cpu_divergent.py [--size 768] [--rounds 20] [--threads 1]
+    python benchmarks/cpu_divergent.py [--size 768] [--rounds 20] [--threads 1] [--only march,shade] [--keep "2 cores ..."]
 
 Processor time of the process in milliseconds (other work on the machine counts less than on the clock), the least of all
-rounds; the ways take turns in each round. `DRJIT_LIBLLVM_PATH` names LLVM for Dr.Jit. Results are compared: those with lanes
-to the last bit.
+rounds; the ways take turns in each round. `DRJIT_LIBLLVM_PATH` names LLVM for Dr.Jit (16 and later). Results are compared: those
+with lanes to the last bit. --keep puts the rows that have peers into benchmarks/results/cpu.json; its value names the machine.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import json
+import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -23,46 +26,25 @@ import numpy as np
 import slangpy as spy
 from slangpy.config import config
 
-SOURCE = Path(__file__).with_name("divergent.slang").read_text()
+HERE = Path(__file__).parent
+SOURCE = (HERE / "divergent.slang").read_text()
+KEPT = HERE / "results" / "cpu.json"
 STEPS = {
-    "mandelbrot": 200, "march": 64, "escape": 200, "shade": 64, "walk": 50, "skewed": 20, "collatz": 100, "gcd": 1, "newton": 30,
-    "bisect": 30, "few": 20, "wide": 100, "dots": 60, "hashes": 60, "polynomial": 1, "sines": 1,
+    "mandelbrot": 200, "march": 64, "escape": 200, "shade": 64, "iterated.bwds": 20, "walk": 50, "lookup": 60, "waves": 48,
+    "fog": 48, "heights": 64, "skewed": 20, "collatz": 100, "gcd": 1, "newton": 30, "bisect": 30, "few": 20, "wide": 100,
+    "dots": 60, "hashes": 60, "polynomial": 1, "sines": 1,
 }  # fmt: skip
 """The last two have no loop that ends at different times; `walk` and `gcd` do too little for all elements at once."""
 RESULTS = {"mandelbrot": "int", "collatz": "int", "gcd": "int", "hashes": "uint"}
-
-
-def mandelbrot(x: Any, y: Any, most: int, out: Any) -> None:
-    """As numba compiles it, without fast arithmetic."""
-    for k in range(x.size):
-        a, b, i = np.float32(0), np.float32(0), 0
-        while i < most:
-            a, b = a * a - b * b + x[k], np.float32(2) * a * b + y[k]
-            if a * a + b * b > np.float32(4):
-                break
-            i += 1
-        out[k] = i
-
-
-def in_drjit(x: np.ndarray, y: np.ndarray, most: int) -> Callable[[], Any]:
-    """Mandelbrot in Dr.Jit's LLVM backend; wants `drjit.llvm`."""
-    dr, llvm = importlib.import_module("drjit"), importlib.import_module("drjit.llvm")
-    cx, cy = llvm.Float(x), llvm.Float(y)
-
-    def step(i: Any, a: Any, b: Any, left: Any) -> tuple[Any, ...]:
-        a, b = a * a - b * b + cx, 2 * a * b + cy
-        out = a * a + b * b > 4
-        return dr.select(out, i, i + 1), a, b, left & ~out
-
-    def run() -> Any:
-        zero = dr.zeros(llvm.Float, x.size)
-        first = (dr.zeros(llvm.Int, x.size), zero, zero, dr.full(llvm.Bool, True, x.size))
-        found = dr.while_loop(first, lambda i, a, b, left: left & (i < most), step)[0]
-        dr.eval(found)
-        dr.sync_thread()
-        return found
-
-    return run
+TITLES = {
+    "mandelbrot": "Mandelbrot set, 200 steps", "march": "ray marching of a distance field, 64 steps",
+    "escape": "escape loop with inner branches", "shade": "sphere tracer of 64 steps with textures",
+    "iterated.bwds": "gradient of an escape loop, 20 steps",
+}  # fmt: skip
+"""What --keep names the rows that have peers."""
+PICTURE = np.random.default_rng(1).random((8, 8, 4), np.float32)
+OURS = ("lanes", "without")
+Run = Callable[[], Any]
 
 
 def called(function: Any, points: Any, most: int, others: tuple[Any, ...], out: Any) -> Any:
@@ -70,39 +52,89 @@ def called(function: Any, points: Any, most: int, others: tuple[Any, ...], out: 
     return out.to_numpy()
 
 
+def differentiated(function: Any, x: Any, most: int, y: Any) -> Any:
+    function.bwds(x, most, _result=y)
+    return x.grad.to_numpy()
+
+
 def others(device: spy.Device) -> dict[str, tuple[Any, ...]]:
     """What some functions take besides points and steps."""
     table = spy.Tensor.from_numpy(device, np.sin(np.arange(1024, dtype=np.float32)))
+    usage = spy.TextureUsage.shader_resource
     picture = device.create_texture(
-        type=spy.TextureType.texture_2d, width=8, height=8, format=spy.Format.rgba32_float,
-        usage=spy.TextureUsage.shader_resource, data=np.random.default_rng(1).random((8, 8, 4), np.float32),
+        type=spy.TextureType.texture_2d, width=8, height=8, format=spy.Format.rgba32_float, usage=usage, data=PICTURE,
     )  # fmt: skip
-    return {"walk": (table,), "shade": (picture, device.create_sampler())}
+    data = np.random.default_rng(2).random((64, 64), np.float32)
+    heights = device.create_texture(
+        type=spy.TextureType.texture_2d, width=64, height=64, format=spy.Format.r32_float, usage=usage, data=data,
+    )  # fmt: skip
+    sampler = device.create_sampler()
+    return {"walk": (table,), "lookup": (table,), "shade": (picture, sampler), "heights": (heights, sampler)}
 
 
-def ways(points: np.ndarray, threads: int) -> dict[str, dict[str, Callable[[], Any]]]:
-    """By function and way."""
-    found: dict[str, dict[str, Callable[[], Any]]] = {name: {} for name in STEPS}
-    for lanes in (False, True):
-        config.cpu_lanes = lanes
-        device = spy.Device(type=spy.DeviceType.cpu)
-        module = spy.Module.load_from_source(device, "cpu_divergent", SOURCE)
-        given = spy.Tensor.empty(device, points.shape[:1], "float2")
-        given.copy_from_numpy(points)
-        more = others(device)
-        for name, most in STEPS.items():
+def ours(kind: spy.DeviceType, points: np.ndarray, steps: dict[str, int]) -> dict[str, Run]:
+    """By function."""
+    device = spy.Device(type=kind)
+    module = spy.Module.load_from_source(device, "cpu_divergent", SOURCE)
+    given = spy.Tensor.empty(device, points.shape[:1], "float2")
+    given.copy_from_numpy(points)
+    more, found = others(device), {}
+    for name, most in steps.items():
+        if name.endswith(".bwds"):
+            x = spy.Tensor.from_numpy(device, np.ascontiguousarray(points[:, 0])).with_grads()
+            y = spy.Tensor.empty(device, points.shape[:1], "float").with_grads()
+            y.grad.copy_from_numpy(np.ones(points.shape[0], np.float32))
+            found[name] = partial(differentiated, getattr(module, name.split(".")[0]), x, most, y)
+        else:
             out = spy.Tensor.empty(device, points.shape[:1], RESULTS.get(name, "float"))
-            run = partial(called, getattr(module, name), given, most, more.get(name, ()), out)
-            run()  # compiles
-            found[name]["lanes" if lanes else "without"] = run
-    x, y = np.ascontiguousarray(points[:, 0]), np.ascontiguousarray(points[:, 1])
-    if importlib.util.find_spec("numba") is not None and threads == 1:
-        compiled, out = importlib.import_module("numba").njit(mandelbrot), np.zeros(x.size, np.int32)
-        found["mandelbrot"]["numba"] = lambda: (compiled(x, y, 200, out), out)[1]
-    if importlib.util.find_spec("drjit") is not None:
-        importlib.import_module("drjit").set_thread_count(threads)
-        found["mandelbrot"]["Dr.Jit"] = in_drjit(x, y, 200)
+            found[name] = partial(called, getattr(module, name), given, most, more.get(name, ()), out)
+        found[name]()  # compiles
     return found
+
+
+def ways(points: np.ndarray, threads: int, names: list[str]) -> dict[str, dict[str, Run]]:
+    """By function and way."""
+    steps, sides = {name: STEPS[name] for name in names}, dict[str, dict[str, Run]]()
+    for way, lanes in (("without", False), ("lanes", True)):
+        config.cpu_lanes = lanes
+        sides[way] = ours(spy.DeviceType.cpu, points, steps)
+    if importlib.util.find_spec("numba") is not None and threads == 1:
+        sides["numba"] = importlib.import_module("divergent_numba").runs(points, STEPS)
+    if importlib.util.find_spec("drjit") is not None:
+        sides["Dr.Jit"] = importlib.import_module("divergent_drjit").runs(points, STEPS, PICTURE, threads)
+    peers = {name: most for name, most in steps.items() if name in TITLES}
+    if any("llvmpipe" in adapter.name for adapter in spy.Device.enumerate_adapters(spy.DeviceType.vulkan)):
+        os.environ["LP_NUM_THREADS"] = str(threads)
+        sides["lavapipe"] = ours(spy.DeviceType.vulkan, points, peers)
+    return {name: {way: runs[name] for way, runs in sides.items() if name in runs} for name in steps}
+
+
+def measured(runs: dict[str, Run], rounds: int) -> dict[str, float]:
+    """Seconds of processor time by way."""
+    best = dict.fromkeys(runs, np.inf)
+    for _ in range(rounds):
+        for way, run in runs.items():
+            start = time.process_time()
+            run()
+            best[way] = min(best[way], time.process_time() - start)
+    return best
+
+
+def keep(rows: dict[str, dict[str, float]], threads: int, machine: str) -> None:
+    """In place of the rows of this script and so many threads, where the first of its rows stood."""
+    count = {1: "one thread", 2: "two threads"}.get(threads, f"{threads} threads")
+    made = [
+        {"script": "benchmarks/cpu_divergent.py", "program": f"{TITLES[name]}, {count}", "microseconds": round(1e6 * best["lanes"]),
+         "peers": {"without lanes" if way == "without" else way: round(1e6 * t) for way, t in best.items() if way != "lanes"}}
+        for name, best in rows.items() if name in TITLES
+    ]  # fmt: skip
+    run = json.loads(KEPT.read_text())
+    titles = {row["program"] for row in made}
+    at = next(i for i, row in enumerate(run["rows"]) if row["script"] == made[0]["script"])
+    before = [row for row in run["rows"][:at] if row["program"] not in titles]
+    run["rows"] = before + made + [row for row in run["rows"][at:] if row["program"] not in titles]
+    run["machine"] = machine
+    KEPT.write_text(json.dumps(run, indent=1) + "\n")
 
 
 def main() -> None:
@@ -110,22 +142,22 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=768)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", help="names of functions, with commas")
+    parser.add_argument("--keep", metavar="MACHINE", help="write the rows that have peers")
     given = parser.parse_args()
     config.cpu_threads = given.threads
     y, x = np.meshgrid(np.linspace(-1.5, 1.5, given.size), np.linspace(-2, 1, given.size), indexing="ij")
     points = np.stack([x.ravel(), y.ravel()], -1).astype(np.float32)
-    for name, runs in ways(points, given.threads).items():
+    rows = {}
+    for name, runs in ways(points, given.threads, given.only.split(",") if given.only else list(STEPS)).items():
         results = {way: np.array(run()) for way, run in runs.items()}
         assert results["without"].tobytes() == results["lanes"].tobytes(), name
-        best = dict.fromkeys(runs, np.inf)
-        for _ in range(given.rounds):
-            for way, run in runs.items():
-                start = time.process_time()
-                run()
-                best[way] = min(best[way], time.process_time() - start)
-        equal = [f"{way}: {np.mean(r == results['lanes']):.4f} equal" for way, r in results.items() if way not in ("lanes", "without")]
+        best = rows[name] = measured(runs, given.rounds)
+        equal = [f"{way} {np.mean(np.isclose(r, results['lanes'], 1e-4)):.4f}" for way, r in results.items() if way not in OURS]
         print(f"{name:12}", *(f"{way} {1e3 * t:7.2f} ms" for way, t in best.items()),
-              f"{best['without'] / best['lanes']:.2f} times as fast", *equal, sep="  ")
+              f"{best['without'] / best['lanes']:.2f} times as fast", *["alike:"] * bool(equal), *equal, sep="  ", flush=True)  # fmt: skip
+    if given.keep:
+        keep(rows, given.threads, given.keep)
 
 
 if __name__ == "__main__":

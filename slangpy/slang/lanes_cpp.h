@@ -492,6 +492,7 @@ SPY_LANES_1(F32_sqrt, __builtin_sqrtf)
 SPY_LANES_1(F32_floor, __builtin_floorf)
 SPY_LANES_1(F32_ceil, __builtin_ceilf)
 SPY_LANES_1(F32_trunc, __builtin_truncf)
+SPY_LANE_INLINE _spy_lanes<float> F32_frac(const _spy_lanes<float>& a) { return a - F32_floor(a); }
 SPY_LANE_INLINE _spy_lanes<float> F32_abs(const _spy_lanes<float>& a)
 {
     _spy_lanes<float> r;
@@ -635,6 +636,48 @@ SPY_LANE_INLINE Vector<_spy_lanes<T>, N> _spy_pick(const _spy_mask& m, const Vec
     Vector<_spy_lanes<T>, N> r;
     for (int i = 0; i < N; i++)
         r[i] = _spy_pick(m, a[i], b[i]);
+    return r;
+}
+
+// --- memory: pointers are bags
+
+template <class T, class U>
+SPY_LANE_INLINE _spy_bag<T*> _spy_moved(T* from, const _spy_lanes<U>& by)
+{
+    _spy_bag<T*> r;
+    for (int i = 0; i < SPY_LANES; i++)
+        r.v[i] = from + by.get(i);
+    return r;
+}
+template <class T, class U>
+SPY_LANE_INLINE _spy_bag<T*> _spy_moved(const _spy_bag<T*>& from, const _spy_lanes<U>& by)
+{
+    _spy_bag<T*> r;
+    for (int i = 0; i < SPY_LANES; i++)
+        r.v[i] = from.v[i] + by.get(i);
+    return r;
+}
+template <class T>
+SPY_LANE_INLINE _spy_bag<T*> _spy_moved(const _spy_bag<T*>& from, int64_t by)
+{
+    _spy_bag<T*> r;
+    for (int i = 0; i < SPY_LANES; i++)
+        r.v[i] = from.v[i] + by;
+    return r;
+}
+/// What lanes read that do not take part.
+alignas(64) static const char _spy_zeros[256] = {};
+/// What pointers point to. Without branches: processors guess masks wrongly more often than a read takes.
+template <class T>
+SPY_LANE_INLINE typename _spy_many<T>::type _spy_read(const _spy_mask& m, const _spy_bag<T*>& from)
+{
+    static_assert(sizeof(T) <= sizeof _spy_zeros);
+    const T* place[SPY_LANES];
+    for (int i = 0; i < SPY_LANES; i++)
+        place[i] = m.get(i) ? from.v[i] : reinterpret_cast<const T*>(_spy_zeros);
+    typename _spy_many<T>::type r;
+    for (int i = 0; i < SPY_LANES; i++)
+        _spy_put(r, i, *place[i]);
     return r;
 }
 

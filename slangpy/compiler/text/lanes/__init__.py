@@ -21,12 +21,15 @@ from pathlib import Path
 from ....base.folders import LIBRARY_PATH
 from ..host import END_OF_PRELUDE, KERNEL
 from .entry import Entry, find_loop
+from .expressions import MATH_PREFIX, Cost
 from .functions import Program
 from .parser import parse_unit
 from .tokens import Unfit
 
 _WIDE_FOR_SINGLE = 8
 """So many operations of all lanes at once make up for one that is done for one lane after the other, in loops."""
+_WIDE_FOR_READ = 26
+"""And so many for a number read at a place that differs by lane: from 0.6 times as fast at 24 over 1.2 at 30 to 2 to 5 above."""
 _MOST_WIDE, _MOST_SINGLE = 400, 24
 """Of all operations in a function: what compilers take about a second for, at 2 to 3 ms for each of some 50."""
 
@@ -36,15 +39,20 @@ _ALWAYS = b"\n#define SPY_LANES_ALWAYS\n"
 
 
 @cache
-def lanes_header() -> bytes:
-    return (LIBRARY_PATH / "lanes_cpp.h").read_bytes().replace(b"#pragma once\n", b"", 1)
+def _header(name: str) -> bytes:
+    return (LIBRARY_PATH / name).read_bytes().replace(b"#pragma once\n", b"", 1)
+
+
+def _headers_for(made: bytes) -> bytes:
+    """What functions for lanes need in front of them."""
+    return _header("lanes_cpp.h") + (_header("lanes_math_cpp.h") if MATH_PREFIX.encode() in made else b"")
 
 
 @cache
 def lanes_inputs() -> bytes:
     """All that decides what `with_lanes` makes of kernels; part of what names them in the disk cache."""
     files = sorted(Path(__file__).parent.glob("*.py"))
-    return lanes_header() + b"".join(file.read_bytes() for file in files)
+    return _header("lanes_cpp.h") + _header("lanes_math_cpp.h") + b"".join(file.read_bytes() for file in files)
 
 
 def with_lanes(code: bytes, for_all: bool = False) -> bytes | None:
@@ -58,11 +66,11 @@ def with_lanes(code: bytes, for_all: bool = False) -> bytes | None:
     if at < 0 or code.count(b"for(;;)", begin) < 2:
         return None
     try:
-        made = _rewritten(code[begin:].decode(), for_all)
+        made = _rewritten(code[begin:].decode(), for_all).encode()
     except (Unfit, RecursionError):  # expressions may be nested as deep as a user's loops were written out
         return None
     head = code[:begin] if split < 0 else code[:split]
-    return head + _ALWAYS * for_all + lanes_header() + KERNEL + made.encode()
+    return head + _ALWAYS * for_all + _headers_for(made) + KERNEL + made
 
 
 def _rewritten(text: str, for_all: bool) -> str:
@@ -83,6 +91,8 @@ def _rewritten(text: str, for_all: bool) -> str:
 def _is_worth_it(entry: Entry) -> bool:
     """benchmarks/cpu_divergent.py has what these numbers were measured with."""
     functions = [segment.function for segment in entry.segments if segment.function]
-    wide, single = sum(f.loops.wide for f in functions), sum(f.loops.single for f in functions)
+    cost = Cost()
+    for f in functions:
+        cost.add(f.loops, 1)
     is_small = all(f.whole.wide <= _MOST_WIDE and f.whole.single <= _MOST_SINGLE for f in functions)
-    return is_small and wide >= 4 and wide >= _WIDE_FOR_SINGLE * single
+    return is_small and cost.wide >= max(4, _WIDE_FOR_SINGLE * cost.single + _WIDE_FOR_READ * cost.reads)

@@ -138,16 +138,35 @@ class Entry:
     def __init__(self, program: Program, loop: Loop) -> None:
         self.program = program
         self.loop = loop
-        self.own = {s.name: s.type for s in loop.body if s.kind == "declare"}
-        inner = [s.name for s in statements(loop.body) if s.kind == "declare"]
+        self.same = tuple(s for s in loop.body if self._is_same(s))
+        same = {s.name for s in self.same}
+        self.own = {s.name: s.type for s in loop.body if s.kind == "declare" and s.name not in same}
+        inner = [s.name for s in statements(loop.body) if s.kind == "declare" and s.name not in same]
         shapes = dict.fromkeys([loop.index, *loop.counters, *loop.carried, *inner], LANES)
         nothing = Function("", "void", (), (0, 0))
         self.analysis = Analysis(nothing, loop.body, loop.types, shapes, program.wanted, program.writes)
         self.segments = [Segment()]
 
+    def _is_same(self, s: Stmt) -> bool:
+        """Whether a statement declares a struct that is the same for all elements, as tensors are: it stands before the loop."""
+        if s.kind != "declare" or s.type not in self.program.unit.structs or s.value is None or s.value.kind not in ("name", "member"):
+            return False
+        source = root(s.value)
+        inner = list(statements(self.loop.body))
+        if source.kind != "name" or source.text in {kid.name for kid in inner} | {self.loop.index, *self.loop.counters, *self.loop.carried}:
+            return False
+        given = [
+            root(part.kids[k]).text for kid in inner for e in kid.expressions() for part in e.walk()
+            if part.kind == "call" for k in self.program.writes(part.text)
+        ]  # fmt: skip
+        written = {root(kid.place).text for kid in inner if kid.place is not None}
+        return not {s.name, source.text} & written.union(given)
+
     def cut(self, for_all: bool) -> None:
         """Fills the segments; `Unfit` where no loop ends at different times, or where order matters."""
         for s in self.loop.body:
+            if s in self.same:
+                continue
             made = None if s.value is None or s.kind not in _SIMPLE else self._found(s.value, for_all)
             if made is not None:
                 segment = self.segments[-1]
@@ -164,7 +183,7 @@ class Entry:
         facts, types, carried = self.program.facts, self.loop.types, self.loop.carried
         facts.of_block(self.loop.body, types, carried)  # what is written from outside
         for segment in self.segments[:-1]:
-            before = tuple(Stmt("declare", type, name) for name, type in self.own.items())
+            before = (*self.same, *(Stmt("declare", type, name) for name, type in self.own.items()))
             effects = facts.of_block((*before, *segment.statements), types)
             assert segment.call is not None
             if effects.memory or facts.is_ordered(segment.call.text) or segment.names() & carried:
@@ -194,6 +213,7 @@ class Entry:
         for name in kept:
             self.program.structs.check_size(self.own[name])
         lines = [f"const int64_t _from = {loop.index};"] + [f"const int64_t {name}_from = {name};" for name in loop.counters]
+        lines += lines_of(self.same)
         lines += [f"for (int64_t _begin = _from; _begin < {loop.last}; _begin += SPY_LANES)", "{"]
         lines += [f"const int _n = {loop.last} - _begin < SPY_LANES ? int({loop.last} - _begin) : SPY_LANES;"]
         lines += [f"{self.own[name]} {name}_kept[SPY_LANES];" for name in kept]

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from .facts import REPORTS
 from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
@@ -17,9 +18,16 @@ from .tree import NATIVE, NUMBERS, Expr, arguments_of, is_native, is_vector, tex
 from .varying import BEHIND, LANES, SAME, Analysis, Shapes, root
 
 _DIRECT = frozenset(
-    "F32_min F32_max I32_min I32_max U32_min U32_max F32_sqrt F32_floor F32_ceil F32_trunc F32_abs".split()
+    "F32_min F32_max I32_min I32_max U32_min U32_max F32_sqrt F32_floor F32_ceil F32_trunc F32_abs F32_frac".split()
 )
 """Functions with a form for lanes; others are called for one lane after the other."""
+_MATH = frozenset("F32_exp F32_exp2 F32_log F32_log2 F32_sin F32_cos F32_pow".split())
+"""Functions that lanes compute in the steps of glibc (slangpy/slang/lanes_math_cpp.h)."""
+MATH_PREFIX = "_spy_lanes_of_"
+_MATH_OPERATIONS = 8
+"""What one of them counts for among operations of all lanes at once, in loops."""
+_CHECK_OPERATIONS = 3
+"""Of a test of an index, where what reports a wrong one hardly runs."""
 _VECTOR_MATH = re.compile(
     r"F(?:32|64)_(?:sincos|sinh?|cosh?|tanh?|exp(?:2|10)?|log(?:2|10)?|pow|asin|acos|atan2?)\Z"
 )
@@ -30,14 +38,16 @@ _BITS = ("&", "|", "^")
 
 @dataclass
 class Cost:
-    """Operations of all lanes at once, and those of one lane after the other."""
+    """Operations of all lanes at once, those of one lane after the other, and reads of memory at places that differ."""
 
     wide: int = 0
     single: int = 0
+    reads: int = 0
 
     def add(self, other: Cost, times: int) -> None:
         self.wide += other.wide * times
         self.single += other.single * times
+        self.reads += other.reads * times
 
 
 class Callable(Protocol):
@@ -92,10 +102,11 @@ class Expressions:
     def _type(self, e: Expr) -> str:
         return self.analysis.types.of(e)
 
-    def _count(self, wide: int, single: int) -> None:
-        self.whole.add(Cost(wide, single), 1)
+    def _count(self, wide: int, single: int, reads: int = 0) -> None:
+        made = Cost(wide, single, reads)
+        self.whole.add(made, 1)
         for cost in (self.once, *([self.loops] if self.depth else [])):
-            cost.add(Cost(wide, single), self.turns)
+            cost.add(made, self.turns)
 
     # --- places: variables and parts of them
 
@@ -245,6 +256,9 @@ class Expressions:
 
     def _unary(self, e: Expr, mask: str) -> str | None:
         type = self._type(e)
+        if e.text == "*" and is_native(type):
+            self._count(0, 0, int(arguments_of(type)[1]) if is_vector(type) else 1)
+            return self._first(f"_spy_read({mask}, {self.value(e.kids[0], self._type(e.kids[0]), mask)})")
         fits = type == "bool" if e.text == "!" else type in NUMBERS[2:] if e.text == "~" else type in NUMBERS or (
             is_vector(type) and arguments_of(type)[0] in NUMBERS
         )
@@ -253,6 +267,8 @@ class Expressions:
     def _binary(self, e: Expr, mask: str) -> str | None:
         left, right = e.kids
         types = (self._type(left), self._type(right))
+        if types[0].endswith("*") and types[1] in NUMBERS[2:] and e.text == "+":
+            return f"_spy_moved({self._operand(left, mask)}, {self._operand(right, mask)})"
         if not is_native(types[0]) or (types[0] != types[1] and e.text not in ("<<", ">>")) or not is_native(types[1]):
             return None
         type = types[0]
@@ -323,6 +339,10 @@ class Expressions:
             return f"{name}({self.value(e.kids[0], vector, mask)}, {text_of(e.kids[1])})"
         if name in _DIRECT:
             return f"{name}({', '.join(self.value(kid, self._type(e), mask) for kid in e.kids)})"
+        if name in _MATH:
+            self._count(_MATH_OPERATIONS, 0)
+            given = ", ".join(self.value(kid, "float", mask) for kid in e.kids)
+            return self._first(f"{MATH_PREFIX}{name[4:]}({mask}, {given})")
         called = self._called(e, mask)
         return None if called is None else self._first(called)
 
@@ -351,7 +371,10 @@ class Expressions:
         assert made is not None
         self.is_divergent |= made.is_divergent
         self.calls.append(made)
-        self._add(made)
+        if REPORTS.match(e.text):
+            self._count(_CHECK_OPERATIONS, 0)
+        else:
+            self._add(made)
         return f"{made.name}({', '.join([mask, *given])})"
 
     def _add(self, made: Callable) -> None:

@@ -24,7 +24,7 @@ _PURE = re.compile(
 )
 """What only computes or reads, besides functions of the kernel."""
 _ATOMIC = re.compile(r"_spy_atomic_\w+\Z")
-_REPORTS = re.compile(r"_spy_inside_\d+\Z")
+REPORTS = re.compile(r"_spy_inside_\d+\Z")
 """Functions of the library that count what is read outside of a tensor: when they do decides nothing."""
 COUNTS = "_slang_atomic_add_u32"
 
@@ -152,7 +152,7 @@ class Facts:
     def of(self, name: str) -> Effects:
         if name not in self.effects:
             self.effects[name] = made = Effects()  # also for a function that calls itself
-            if not _REPORTS.match(name):
+            if not REPORTS.match(name):
                 types = self.types(name)
                 parameters = [n for _, n in self.unit.functions[name].parameters]
                 self._walk(self.unit.body(name), _Place(types, frozenset(types.names), parameters, made), False)
@@ -188,7 +188,7 @@ class Facts:
             for s in statements(self.unit.body(name)):
                 for e in s.expressions():
                     for part in e.walk():
-                        if part.kind == "call" and part.text in self.unit.functions and not _REPORTS.match(part.text):
+                        if part.kind == "call" and part.text in self.unit.functions and not REPORTS.match(part.text):
                             self._reached(part.text, found)
         return found
 
@@ -284,4 +284,4 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
             yield from statements(part)
 
 
-__all__ = ["COUNTS", "Effects", "Facts", "Types", "literal_type", "statements"]
+__all__ = ["COUNTS", "REPORTS", "Effects", "Facts", "Types", "literal_type", "statements"]
