@@ -92,6 +92,7 @@ CLASSES: dict[str, str] = {
     **dict.fromkeys(
         ("ComputePipelineDesc", "ComputeKernelDesc"), "pass its fields to create_compute_pipeline or create_compute_kernel"
     ),
+    **dict.fromkeys(("CpuTimestampDomain", "TimestampCalibration"), "compare timestamps of one query pool"),
     "Profiler": "use query pools (create_query_pool) or the platform's profiler",
 }  # fmt: skip
 

@@ -214,7 +214,7 @@ _ASKED = re.compile(
     r"\"(\w+)\""
 )
 FOREIGN = {
-    "Python": "__dataclass_fields__ __dict__ __fspath__ __iter__ __len__ __members__ __name__ co_filename copy dir f_code fields "
+    "Python": "__dataclass_fields__ __dict__ __fspath__ __iter__ __len__ __members__ __name__ __qualname__ co_filename copy dir f_code fields fset "
     "getLogger get_close_matches info index item items keys modules register set size start step tb_frame tb_next text "
     "toreadonly update value warning Enum offset",
     "NumPy and DLPack": "__array__ __array_interface__ __array_priority__ __cuda_array_interface__ __dlpack__ "

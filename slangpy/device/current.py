@@ -122,3 +122,7 @@ create_acceleration_structure_instance_list = _on_current("create_acceleration_s
 create_shader_table = _on_current("create_shader_table")
 create_ray_tracing_pipeline = _on_current("create_ray_tracing_pipeline")
 create_surface = _on_current("create_surface")
+get_acceleration_structure_sizes = _on_current("get_acceleration_structure_sizes")
+get_compilation_reports = _on_current("get_compilation_reports")
+get_format_support = _on_current("get_format_support")
+get_timestamp_calibration = _on_current("get_timestamp_calibration")

@@ -80,6 +80,8 @@ def is_torch_tensor(value: Any) -> bool:
 def _bytes_of(torch: Any, tensor: Any, buffer: Any, what: str) -> Any:
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{what}: expected a torch.Tensor, got {type(tensor).__name__}")
+    if not isinstance(buffer, _native.Buffer):
+        raise TypeError(f"{what}: expected a Buffer, got {type(buffer).__name__}; of a Tensor pass its storage")
     info = buffer.device.info
     if tensor.device.type == "cpu" and not info._on_host:
         raise RuntimeError(

@@ -12,6 +12,7 @@ from .. import ui
 from .._native import CommandEncoder, Device as NativeDevice, DeviceType, Format, Texture, TextureUsage, uint3
 from ..base.keys import KeyCode
 from ..base.own_names import own_names
+from ..base.typed import truth
 from ..device import Device, create_device
 from ..device.live import LiveCode
 from ..images import save_image
@@ -113,7 +114,7 @@ class AppWindow:
         if not isinstance(surface_format, Format):
             raise TypeError(f"AppWindow: 'surface_format' must be a Format, got {surface_format!r}")
         self._app = app
-        self._format, self._vsync = surface_format, bool(enable_vsync)
+        self._format, self._vsync = surface_format, truth("AppWindow 'enable_vsync'", enable_vsync)
         self._window: Window | None = Window(width, height, title, mode, resizable)
         self._surface = app.device.create_surface(self._window)
         self._context: ui.Context | None = None

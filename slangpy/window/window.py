@@ -11,7 +11,7 @@ from typing import Any
 
 from .._native import int2, uint2
 from ..base.own_names import own_names
-from ..base.typed import function_or_none
+from ..base.typed import function_or_none, truth
 from .events import CursorMode, CursorShape, GamepadEvent, GamepadState, KeyboardEvent, MouseEvent, WindowMode
 from .gamepad import Gamepad
 from .queue import EventQueue
@@ -51,6 +51,7 @@ class Window:
         size = (_pixels("Window 'width'", width), _pixels("Window 'height'", height))
         if not isinstance(title, str):
             raise TypeError(f"Window: 'title' must be a str, got {title!r}")
+        truth("Window 'resizable'", resizable)
         if not isinstance(mode, WindowMode):
             raise TypeError(f"Window: 'mode' must be a WindowMode, got {mode!r}")
         self._glfw = glfw = glfw_for_windows()
@@ -263,17 +264,26 @@ def _destroy_left(glfw: Any) -> None:
             glfw.destroy_cursor(cursor)
 
 
+_LAST_PIXEL = 32767
+"""Coordinates of X11 have 16 bits, and it ends programs that ask for windows whose size is 0 in them."""
+
+
 def _pixels(what: str, value: Any) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{what}: expected a number of pixels, got {value!r}")
-    if value.__index__() < 1:
+    number = value.__index__()
+    if number < 1:
         raise ValueError(f"{what}: expected at least 1, got {value!r}")
-    return value.__index__()
+    if number > _LAST_PIXEL:
+        raise ValueError(f"{what}: expected at most {_LAST_PIXEL}, got {value!r}")
+    return number
 
 
 def _pair(what: str, value: Any) -> tuple[int, int]:
     try:
-        x, y = value
-        return int(x), int(y)
-    except (TypeError, ValueError):
+        x, y = (int(part) for part in value)
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{what}: expected two numbers, got {value!r}") from None
+    if max(abs(x), abs(y)) > _LAST_PIXEL:
+        raise ValueError(f"{what}: expected numbers of at most {_LAST_PIXEL}, got {value!r}")
+    return x, y

@@ -309,3 +309,27 @@ def test_compilation_report_of_a_program(device_type: spy.DeviceType) -> None:
             assert 0 <= report[f"{name}_time"] < 60
         assert (report["compile_downstream_time"] > 0) == (not report["entry_point_reports"][0]["is_cached"])
     device.close()
+
+
+FREE = ("create", "get", "convert")
+
+
+@pytest.mark.null
+def test_free_functions_of_the_current_device() -> None:
+    """Of the same names as the device's methods; create_kernel and get_created_devices are the older name and a static one."""
+    names = {name for name in dir(spy.Device) if name.split("_")[0] in FREE} - {"create_kernel", "get_created_devices"}
+    assert sorted(name for name in names if not callable(getattr(spy, name, None))) == []
+    device = spy.Device(type=spy.DeviceType.null)
+    assert spy.get_format_support(spy.Format.rgba8_unorm) == device.get_format_support(spy.Format.rgba8_unorm)
+    with pytest.raises(NotImplementedError, match="get_timestamp_calibration is not implemented; compare timestamps"):
+        spy.get_timestamp_calibration()
+
+
+@pytest.mark.one
+def test_the_library_does_not_warn(caplog: pytest.LogCaptureFixture) -> None:
+    """Imported by a module of the device's own session, as kernels of pipelines do."""
+    device = spy.Device(type=spy.DeviceType.cpu)
+    device.load_module_from_source("importing_slangpy", "import slangpy;\nfloat twice(float x) { return 2 * x; }")
+    assert [record.getMessage() for record in caplog.records] == []
+    device.load_module_from_source("narrowing", "int narrow(int64_t x) { return x; }")
+    assert "E30081" in caplog.text or "narrow" in caplog.text

@@ -130,6 +130,10 @@ class TestBuffers:
             spy.copy_torch_tensor_to_buffer(torch.zeros(20, device=where), buffer)
         with pytest.raises(TypeError, match=r"torch\.Tensor"):
             spy.copy_torch_tensor_to_buffer([1], buffer)
+        with pytest.raises(TypeError, match="copy_torch_tensor_to_buffer: expected a Buffer, got int"):
+            spy.copy_torch_tensor_to_buffer(torch.zeros(2, device=where), 3)
+        with pytest.raises(TypeError, match="copy_buffer_to_torch_tensor: expected a Buffer, got Tensor"):
+            spy.copy_buffer_to_torch_tensor(torch.zeros(2), torch.zeros(2, device=where))
 
 
 class TestDevice:

@@ -88,6 +88,15 @@ def test_info_and_config(surface: spy.Surface, window: spy.Window) -> None:
     surface.configure(spy.SurfaceConfig(format=spy.Format.bgra8_unorm, width=200, height=120, vsync=False))
     config = surface.config
     assert config is not None and (config.format, config.vsync) == (spy.Format.bgra8_unorm, False)
+    surface.configure(200, 120, spy.Format.bgra8_unorm, vsync=False)
+    config = surface.config
+    assert config is not None and (config.width, config.height, config.vsync) == (200, 120, False)
+    assert config.format is spy.Format.bgra8_unorm
+    for arguments, text in (((200, 120, 3), "'format': expected a Format"), ((1,) * 7, "takes at most 6 arguments")):
+        with pytest.raises(TypeError, match=text):
+            surface.configure(*arguments)
+    with pytest.raises(TypeError, match="'width': given twice"):
+        surface.configure(200, width=200)  # type: ignore[call-overload]
     image = surface.acquire_next_image()
     assert image is not None and (image.width, image.height, image.format) == (200, 120, spy.Format.bgra8_unorm)
     surface.present()
@@ -142,7 +151,7 @@ def test_images_end_with_present(surface: spy.Surface) -> None:
         ),
         (lambda s: s.present(), RuntimeError, "No image was acquired. Call acquire_next_image"),
         (lambda s: s.configure(width=0, height=5), ValueError, "Surface.configure: the size is 0 x 5; both must be"),
-        (lambda s: s.configure(5), TypeError, "configure"),
+        (lambda s: s.configure(5), ValueError, "Surface.configure: the size is 5 x 0; both must be"),
         (lambda s: s.configure(widht=5), TypeError, "unknown field 'widht'; known fields: format, usage, width, height"),
         (lambda s: s.configure(width=9, height=9, desired_image_count=0), ValueError, "must be at least 1"),
         (

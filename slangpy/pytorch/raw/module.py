@@ -93,7 +93,7 @@ class KernelModule:
             elif isinstance(item, HostFunction):
                 rows.append((name, "host function", (item.__doc__ or "").split("\n")[0]))
             else:
-                fields = getattr(item, "_fields", None) or [case.name for case in item]
+                fields = item._fields if hasattr(item, "_fields") else [case.name for case in item]
                 rows.append((name, "type", ", ".join(fields)))
         widths = [max(len(row[i]) for row in rows) for i in range(2)]
         lines = [f"  {name:{widths[0]}}  {kind:{widths[1]}}  {text}" for name, kind, text in rows]

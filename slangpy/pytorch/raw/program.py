@@ -145,13 +145,18 @@ def _emitted(options: LoadOptions, helpers: bool = False) -> tuple[Any, Any, str
 
 
 def _load(session: Any, options: LoadOptions) -> Any:
-    """The file as a module; with our methods of TensorView where it names one."""
+    """The file as a module."""
+    named = _with_methods(options)
+    return session.load_module_from_source(Path(options.path).stem, named, options.path) if named else session.load_module(options.path)
+
+
+def _with_methods(options: LoadOptions) -> str:
+    """The file's text with our methods of TensorView, where it names one; else nothing."""
     text = Path(options.path).read_text("utf-8-sig", "replace")  # a mark of byte order is none after a line of ours
     is_other = "\ufffd" in text  # perhaps no UTF-8, which the compiler's own reading of the file refuses
     if not _OUR_METHOD.search(text) or "import slangpy_kernels" in text or is_other:
-        return session.load_module(options.path)
-    named = f"import slangpy_kernels;\n#line 1\n{text}"
-    return session.load_module_from_source(Path(options.path).stem, named, options.path)
+        return ""
+    return f"import slangpy_kernels;\n#line 1\n{text}"
 
 
 def _binding_text(options: LoadOptions, sources: Iterable[str]) -> str:
@@ -164,7 +169,7 @@ def _binding_text(options: LoadOptions, sources: Iterable[str]) -> str:
     for path in (*options.search_paths, LIBRARY):
         arguments += ["-I", path]
     try:
-        return libslang.torch_binding_text(options.path, [*arguments, *options.slang_flags])
+        return libslang.torch_binding_text(options.path, [*arguments, *options.slang_flags], _with_methods(options))
     except CompileError as error:
         found = next(filter(None, map(_UNSIGNED.search, sources)), None)
         if found is None or "internal error" not in str(error):

@@ -83,6 +83,7 @@ inline constexpr PythonName blit{"slangpy.device.resample", "blit"};
 inline constexpr PythonName texture_to_bitmap{"slangpy.images.loader", "texture_to_bitmap"};
 inline constexpr PythonName save_texture{"slangpy.images.save", "save_texture"};
 inline constexpr PythonName native_repr{"slangpy.base.native_repr", "native_repr"};
+inline constexpr PythonName explain_arguments{"slangpy.base.arguments", "explain_arguments"};
 
 // --- the compiler
 inline constexpr PythonName config{"slangpy.config", "config"};

@@ -1,5 +1,6 @@
 // The module slangpy._native.
 #include "core/gil.h"
+#include "python/arguments.h"
 #include "python/bindings.h"
 
 NB_MODULE(_native, m)
@@ -21,4 +22,5 @@ NB_MODULE(_native, m)
         bind_call(m);
     if (bind_array)
         bind_array(m);
+    explain_wrong_arguments(m);
 }

@@ -14,16 +14,22 @@ struct Request {
     Request(const Request&) = delete;
 };
 
-std::string generate(Compiler& compiler, const std::string& path, const std::vector<std::string>& arguments)
+std::string generate(Compiler& compiler, const std::string& path, const std::vector<std::string>& arguments,
+                     const std::string& source)
 {
     const Request owner(compiler.global_session());
     SlangCompileRequest* request = owner.request;
     std::vector<const char*> texts;
     for (const std::string& argument : arguments)
         texts.push_back(argument.c_str());
-    texts.insert(texts.end(),
-                 {"-target", "torch-binding", "-ignore-capabilities", "-line-directive-mode", "none", path.c_str()});
+    texts.insert(texts.end(), {"-target", "torch-binding", "-ignore-capabilities", "-line-directive-mode", "none"});
+    if (source.empty())
+        texts.push_back(path.c_str());
     SlangResult status = spProcessCommandLineArguments(request, texts.data(), int(texts.size()));
+    if (SLANG_SUCCEEDED(status) && !source.empty()) {
+        const int unit = spAddTranslationUnit(request, SLANG_SOURCE_LANGUAGE_SLANG, nullptr);
+        spAddTranslationUnitSourceString(request, unit, path.c_str(), source.c_str());
+    }
     if (SLANG_SUCCEEDED(status))
         status = spCompile(request);
     ComPtr<ISlangBlob> code;
@@ -41,10 +47,11 @@ std::string generate(Compiler& compiler, const std::string& path, const std::vec
 
 } // namespace
 
-std::string torch_binding_text(const std::string& path, const std::vector<std::string>& arguments)
+std::string torch_binding_text(const std::string& path, const std::vector<std::string>& arguments,
+                               const std::string& source)
 {
     const std::shared_ptr<Compiler> compiler = Compiler::instance();
-    return compiler->run([compiler, path, arguments] { return generate(*compiler, path, arguments); });
+    return compiler->run([compiler, path, arguments, source] { return generate(*compiler, path, arguments, source); });
 }
 
 } // namespace spy

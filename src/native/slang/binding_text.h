@@ -6,8 +6,10 @@
 
 namespace spy {
 
-/// The program part of the text for `path`; `arguments` as for slangc (defines, include paths). Throws
-/// ErrorKind::slang_compile with the diagnostics.
-std::string torch_binding_text(const std::string& path, const std::vector<std::string>& arguments);
+/// The program part of the text for `path`; `arguments` as for slangc (defines, include paths). `source`: the file's
+/// text with lines of ours, or empty where the file is read as it is. Throws ErrorKind::slang_compile with the
+/// diagnostics.
+std::string torch_binding_text(const std::string& path, const std::vector<std::string>& arguments,
+                               const std::string& source);
 
 } // namespace spy

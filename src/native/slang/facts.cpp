@@ -373,10 +373,10 @@ private:
             return name == fields[0] ? use(node, rest) : 0;
         }
         if (is_call)
-            return is_among(name, {"size", "dims", "stride"}) ? 0
-                : is_among(name, {"load", "loadOnce"})        ? unsigned(reads_view)
-                : is_among(name, {"store", "storeOnce"})      ? unsigned(stores_view)
-                                                              : extension(name);
+            return is_among(name, {"size", "dim", "dims", "stride"}) ? 0
+                : is_among(name, {"load", "loadOnce"})               ? unsigned(reads_view)
+                : is_among(name, {"store", "storeOnce"})             ? unsigned(stores_view)
+                                                                     : extension(name);
         return name == "diff" ? unsigned(uses_gradient) : name == "primal" ? use(node, {}) : unsigned(unknown_use);
     }
 
@@ -428,7 +428,7 @@ private:
     {
         const NodeId parent = m_tree.parent(whole);
         if (m_tree.is(parent, Kind::member))
-            return is_among(m_tree.main(parent), {"size", "dims", "stride"}) &&
+            return is_among(m_tree.main(parent), {"size", "dim", "dims", "stride"}) &&
                 m_tree.is(m_tree.parent(parent), Kind::call);
         const NodeId inner = m_tree.is(parent, Kind::call) ? m_tree.child(parent, 0) : none;
         if (!m_tree.is(inner, Kind::call) || !is_among(called_name(m_tree, inner), {"bwd_diff", "__bwd_diff"}))

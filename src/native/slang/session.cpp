@@ -20,6 +20,20 @@ namespace {
 /// larger than a loop needs (the rules on loops make it so: slang/rewrite/rules/nested_loops.cpp).
 constexpr std::string_view quiet_warnings[] = {"40100", "39019", "31106", "31107", "30519"};
 
+/// Extensions of everything that conforms to an interface, as the library's accessors are written. Slang heeds the
+/// pragma there only where it reads the library as a module of its own.
+constexpr std::string_view quiet_in_library = "30856";
+
+bool is_of_library(std::string_view warning, const SessionOptions& options)
+{
+    const size_t place = warning.find("--> ");
+    if (!warning.starts_with(cat("warning[E", quiet_in_library)) || place == warning.npos)
+        return false;
+    const std::string_view path = warning.substr(place + 4);
+    return std::any_of(options.library_paths.begin(), options.library_paths.end(),
+                       [&](const std::string& folder) { return path.starts_with(folder); });
+}
+
 /// "implicit-conversion", "implicitConversion" and "implicit conversion" are one name.
 std::string squeeze(std::string_view text)
 {
@@ -75,7 +89,7 @@ void Session::warn(const std::string& text)
         std::string one = text.substr(begin, end - begin);
         while (!one.empty() && one.back() == '\n')
             one.pop_back();
-        if (!is_disabled(one, m_options) && m_seen_warnings.insert(one).second)
+        if (!is_disabled(one, m_options) && !is_of_library(one, m_options) && m_seen_warnings.insert(one).second)
             m_warnings.push_back(std::move(one));
         begin = end;
     }

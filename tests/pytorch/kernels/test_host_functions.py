@@ -307,3 +307,32 @@ def test_constants_of_the_file(load: Any) -> None:
     assert [m.sum(i) for i in range(4)] == [30 + 2 + 2.5, 10 + 4 + 4.5, 40 + 2 + 2.5, 10 + 4 + 4.5] and m.next(1) == 2
     with pytest.raises(RuntimeError, match="counts: the host function cannot run: the variable 'counter', which is not constant"):
         m.counts(1)
+
+
+BESIDE_METHODS = """
+struct Empty {}
+[PyExport("Net")] struct NetImpl { float w; }
+[AutoPyBindCUDA] [CudaKernel] void sizes(Empty e, NetImpl n, TensorView<float> a, TensorView<float> y) { y[0] = a.dim(0) + n.w; }
+[CudaKernel] void fill(TensorView<float> y, float v) { y.fillValue(v); }
+[TorchEntryPoint] TorchTensor<float> filled(TorchTensor<float> x, float v)
+{
+    var y = TorchTensor<float>.emptyLike(x);
+    let one = uint3(1);
+    __dispatch_kernel(fill, one, one)(y, v);
+    return y;
+}
+"""
+
+
+def test_beside_methods_of_views_that_are_ours(load: Any) -> None:
+    """dim() and fillValue() come from a module that the loader imports, for the text of host functions, too."""
+    m = load(BESIDE_METHODS)
+    y = torch.zeros(2, 3)
+    assert m.filled(y, 2.5).tolist() == [[2.5] * 3] * 2
+    out = torch.zeros(1)
+    m.sizes(None, m.Net(0.5), torch.ones(1).expand(4), out).launchRaw((1, 1, 1), (1, 1, 1))  # dim() only reads
+    assert out.tolist() == [4.5]
+    assert dir(m) == ["DiffTensorView", "Empty", "Net", "fill", "filled", "sizes"]
+    assert [line.split()[0] for line in repr(m).splitlines()[1:]] == dir(m)
+    with pytest.raises(ValueError, match="fill: 'threads'"):
+        m.fill(y, 1.0).launch(None)

@@ -32,6 +32,8 @@ def compile_host_functions(text: str, find: Callable[[str], Any], reader: TypeRe
     source, exports, failed = translate(text)
     functions = []
     for name, symbol in exports.items():
+        if name.startswith("__"):  # what Slang tells of a struct with [PyExport]
+            continue
         reflected, place = find(name)
         why = failed.get(symbol, "")
         parameters: tuple[Any, ...] = ()

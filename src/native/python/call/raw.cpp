@@ -210,7 +210,7 @@ void bind_launch(nb::module_& m)
                 const Sizes size = block.is_none() ? raw_block(rank_of(threads)) : raw_sizes(self, "block", block, 1);
                 run_raw(self, size, raw_blocks(total, size), nb::int_(0), stream);
             },
-            nb::arg("threads"), nb::arg("block") = nb::none(), nb::arg("stream") = nb::none(),
+            nb::arg("threads").none(), nb::arg("block") = nb::none(), nb::arg("stream") = nb::none(),
             "`threads` threads in up to three directions, rounded up to whole blocks.")
         .def(
             "autoLaunch",

@@ -35,6 +35,25 @@ void bind_surface_descs(nb::module_& m)
         });
 }
 
+/// Of `configure(width, height, ...)`, whose order is not that of the fields; other arguments stay as they are.
+SurfaceConfig surface_config(nb::args args, nb::kwargs kwargs)
+{
+    constexpr const char* function = "Surface.configure";
+    constexpr const char* order[] = {"width", "height", "format", "usage", "desired_image_count", "vsync"};
+    if (args.size() == 0 || !PyLong_Check(args[0].ptr()) || nb::isinstance<Format>(args[0]))
+        return Fields<SurfaceConfig>::from_arguments(args, kwargs, function);
+    if (args.size() > std::size(order))
+        fail(ErrorKind::type, function, " takes at most ", std::size(order), " arguments, got ", args.size());
+    nb::dict named(kwargs);
+    for (size_t i = 0; i < args.size(); ++i) {
+        if (named.contains(order[i]))
+            fail(ErrorKind::type, function, " '", order[i], "': given twice, by position and by name");
+        named[order[i]] = args[i];
+    }
+    return Fields<SurfaceConfig>::from_arguments(nb::borrow<nb::args>(nb::tuple()), nb::borrow<nb::kwargs>(named),
+                                                 function);
+}
+
 void bind_surface_class(nb::module_& m)
 {
     nb::class_<Surface, DeviceObject>(m, "Surface", nb::dynamic_attr(), "What a window shows.")
@@ -44,12 +63,17 @@ void bind_surface_class(nb::module_& m)
             "configure",
             [](Surface& s, nb::args args, nb::kwargs kwargs) {
                 open_device(&s);
-                const auto config = Fields<SurfaceConfig>::from_arguments(args, kwargs, "Surface.configure");
+                const SurfaceConfig config = surface_config(args, kwargs);
                 GilRelease release;
                 s.configure(config);
             },
-            nb::sig(Fields<SurfaceConfig>::signature("configure", "None")),
-            "Makes the images, after each change of the window's size anew.")
+            nb::sig(
+                "def configure(self, width: int | SurfaceConfig | dict[str, object] = ..., height: int = ..., "
+                "format: Format = ..., usage: TextureUsage = ..., desired_image_count: int = ..., vsync: bool = ...) "
+                "-> None"),
+            "Makes the images, after each change of the window's size anew. Takes the fields of SurfaceConfig in this "
+            "order, or "
+            "one.")
         .def(
             "unconfigure",
             [](Surface& s) {

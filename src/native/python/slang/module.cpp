@@ -4,6 +4,7 @@
 #include "core/content_hash.h"
 #include "core/error.h"
 #include "core/python_names.h"
+#include "python/arguments.h"
 #include "slang/binding_text.h"
 #include "slang/isolation/worker.h"
 #include "slang/compiler.h"
@@ -123,12 +124,13 @@ void bind_functions(nb::module_& m)
           "Begins starting the compiler (about 0.3 s) on its own thread and returns at once.");
     m.def(
         "torch_binding_text",
-        [](const std::string& path, const std::vector<std::string>& arguments) {
+        [](const std::string& path, const std::vector<std::string>& arguments, const std::string& source) {
             GilRelease release;
-            return torch_binding_text(path, arguments);
+            return torch_binding_text(path, arguments, source);
         },
-        nb::arg("path"), nb::arg("arguments"),
-        "Host functions of a file, as the C++ text that Slang makes of them for torch's extensions.");
+        nb::arg("path"), nb::arg("arguments"), nb::arg("source") = "",
+        "Host functions of a file (or of its text with more in it), as the C++ text that Slang makes of them for "
+        "torch's extensions.");
     m.def("version", &Compiler::version, "Slang's version.");
     m.def(
         "_content_hash", [](nb::bytes data) { return content_hash({data.c_str(), data.size()}); }, nb::arg("data"),
@@ -191,4 +193,5 @@ NB_MODULE(_slang, m)
         spy::Compiler::drain();
         spy::CodeWorker::disable();
     }));
+    spy::explain_wrong_arguments(m);
 }
