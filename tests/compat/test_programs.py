@@ -12,6 +12,10 @@ import slangpy as spy
 import slangpy.reflection as refl
 from slangpy.core.utils import find_type_layout_for_buffer
 
+pytestmark = pytest.mark.elsewhere(
+    "test_cursor_fills_a_structured_tensor", "test_image_read_resampled_filtered_written", "test_hot_reload_with_callbacks",
+    "test_mip_chain", "test_print_from_a_function",
+)  # fmt: skip
 RW = spy.BufferUsage.shader_resource | spy.BufferUsage.unordered_access
 
 

@@ -22,6 +22,7 @@ TYPES |= {"uint8_t": np.uint8, "uint16_t": np.uint16, "uint": np.uint32, "uint64
 
 
 @pytest.mark.filterwarnings("ignore:.*divided by zero")
+@pytest.mark.elsewhere("%-int", "%-uint16_t", "%-int64_t", "/-uint64_t", "/-int8_t")
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("operation", ["/", "%"])
 def test_against_numpy(device: spy.Device, name: str, operation: str) -> None:

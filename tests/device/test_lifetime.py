@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from device_kernels import RW, in_process, kernel
 from drawn import LONG
+from tiers import gate
 
 import slangpy as spy
 
@@ -112,7 +113,7 @@ def test_many_devices(device_type: spy.DeviceType) -> None:
     assert len(spy.Device.get_created_devices()) == open_before
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", gate(range(5), lambda seed: seed < 2))
 def test_release_in_any_order(device_type: spy.DeviceType, seed: int) -> None:
     device = spy.Device(type=device_type, compiler_options={}, enable_hot_reload=False)
     live: list[Any] = [*make_all(device), *make_all(device)]

@@ -232,6 +232,7 @@ try_all([
 """
 
 
+@pytest.mark.elsewhere("create")
 @pytest.mark.parametrize("part", ["create", "commands", "programs"])
 def test_one_odd_argument(device_type: spy.DeviceType, part: str) -> None:
     code = {"create": CREATE, "commands": COMMANDS, "programs": PROGRAMS}[part]

@@ -10,7 +10,13 @@ from device_kernels import RW, in_process, kernel
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [
+    pytest.mark.needs_kernels,
+    pytest.mark.elsewhere(
+        "-7 7 -3", "-5000000000 18446744073709551615", "0.1 0.5 1", "one and two", "{{1, 2, 3}, {4, 5, 6}}", "test_double",
+        "test_every_thread_prints", "test_overflow", "test_recorded", "test_functional_call", "test_nothing_without_enable_print",
+    ),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +36,7 @@ def run(device: spy.Device, body: str, threads: int = 1, module: str = "slangpy_
     return device.flush_print_to_string()
 
 
+@pytest.mark.one
 @pytest.mark.parametrize("module", ["slangpy_print", "sgl.device.print"])
 def test_both_names(printer: spy.Device, module: str) -> None:
     assert run(printer, 'print("x {} v {:.2f}", tid.x, v);', module=module, v=1.234) == "x 0 v 1.23\n"

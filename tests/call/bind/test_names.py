@@ -22,7 +22,7 @@ KERNEL = [
     "_call", "_i", "_c0", "_group", "_thread", "_begin", "_w_a0", "_spy_T_a0", "_spy_main", "_spy_function", "a0",
 ]  # fmt: skip
 NAMES = CORE + LIBRARY + KERNEL
-OF_EACH = ["vector", "Tensor", "_call", "a0"]
+OF_EACH = ["Tensor", "_call"]
 STRUCT = """
 struct NAME : IDifferentiable
 {

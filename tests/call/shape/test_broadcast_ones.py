@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from calls_support import array, source, tensor
 
-pytestmark = pytest.mark.needs_kernels
+pytestmark = [
+    pytest.mark.needs_kernels,
+    pytest.mark.elsewhere(
+        "large0-small0", "large3-small3",
+    ),
+]  # fmt: skip
 
 SOURCE = """
 float add(float a, float b) { return a + b; }
