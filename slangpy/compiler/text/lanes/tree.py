@@ -20,7 +20,7 @@ class Expr:
     by: str = ""
 
     def walk(self) -> Iterator[Expr]:
-        todo = [self]
+        todo: list[Expr] = [self]
         while todo:
             e = todo.pop()
             yield e
