@@ -216,7 +216,7 @@ class Device(CoopVecMatrices, Shared):
         cuda_stream: NativeHandle | None = None,
     ) -> int:
         """Returns the id of the submission."""
-        return self.submit_command_buffers([command_buffer], queue=queue, cuda_stream=cuda_stream)
+        return self.submit_command_buffers((command_buffer,), (), (), (), (), queue, cuda_stream)
 
     def submit_command_buffers(
         self,
@@ -233,7 +233,7 @@ class Device(CoopVecMatrices, Shared):
         number = self._submit(
             command_buffers, wait_fences, wait_fence_values, signal_fences, signal_fence_values, cuda_stream
         )
-        if self._callbacks.submitted:
+        if self._callbacks.submitted.functions:
             for buffer in command_buffers:
                 self._callbacks.submitted.run(CommandRecordingEvent(self, buffer.recording_id, buffer, number))
         return number

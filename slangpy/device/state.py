@@ -57,33 +57,33 @@ class Callbacks:
     def __init__(self, kind: str, ids: Iterator[int]) -> None:
         self._kind = kind
         self._ids = ids
-        self._functions: dict[int, Callable[[Any], Any]] = {}
+        self.functions: dict[int, Callable[[Any], Any]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._functions)
+        return bool(self.functions)
 
     def register(self, function: Callable[[Any], Any]) -> int:
         """An id no other callback of the device has."""
         if not callable(function):
             raise TypeError(f"register_..._callback: 'callback': expected a function of one argument, got {function!r}")
         number = next(self._ids)
-        self._functions[number] = function
+        self.functions[number] = function
         return number
 
     def unregister(self, number: int) -> None:
         """Without effect where none has the id, as in a callback that has unregistered itself."""
-        self._functions.pop(number, None)
+        self.functions.pop(number, None)
 
     def run(self, event: Any) -> None:
         """Calls those that are registered now."""
-        for function in list(self._functions.values()):
+        for function in list(self.functions.values()):
             function(event)
 
     def run_all(self, event: Any) -> Exception | None:
         """Calls each that is still registered when its turn comes, whatever the others raise; the first error."""
         failure: Exception | None = None
-        for number in list(self._functions):
-            function = self._functions.get(number)
+        for number in list(self.functions):
+            function = self.functions.get(number)
             if function is None:
                 continue
             try:
@@ -93,7 +93,7 @@ class Callbacks:
         return failure
 
     def clear(self) -> None:
-        self._functions.clear()
+        self.functions.clear()
 
 
 class DeviceCallbacks:

@@ -124,6 +124,19 @@ def test_structs_follow_an_edit(device_type: spy.DeviceType, tmp_path: Path) -> 
     device.close()
 
 
+def test_fields_are_reflected_once_for_each_code(device_type: spy.DeviceType, tmp_path: Path) -> None:
+    (tmp_path / "main.slang").write_text("struct S { float a; }\nfloat f(S s) { return s.a; }")
+    module = open_module(device_type, tmp_path)
+    type_ = module.layout.find_type_by_name("S")
+    assert type_ is not None and list(type_.fields) == ["a"]
+    assert type_.fields["a"] is type_.fields["a"]
+    type_.fields.clear()  # a dict of the caller's own
+    (tmp_path / "main.slang").write_text("struct S { float a; float b; }\nfloat f(S s) { return s.a + s.b; }")
+    module.device.hot_reload_check()
+    assert list(type_.fields) == ["a", "b"]
+    module.device.close()
+
+
 def test_modules_reload_each_for_itself(
     device_type: spy.DeviceType, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -196,6 +196,8 @@ class Entry:
             shapes = tuple(self.analysis.shape(kid) for kid in part.kids)
             if all(shape == SAME for shape in shapes) or any(shapes[k] == SAME for k in self.program.writes(part.text)):
                 continue
+            if not for_all and not self.program.facts.has_loops(part.text):
+                continue
             made = self.program.lanes(part.text, shapes)
             if made is not None and (made.is_divergent or for_all):
                 return part, made

@@ -182,6 +182,11 @@ class Facts:
             read |= {owner} if effects.reads and owner else set()
         return bool(stored & read)
 
+    def has_loops(self, name: str) -> bool:
+        """Whether anything in a function, or in what it calls, can end at different times."""
+        reached = self._reached(name, set())
+        return any(s.kind in ("loop", "switch") for f in reached for s in statements(self.unit.body(f)))
+
     def _reached(self, name: str, found: set[str]) -> set[str]:
         if name not in found:
             found.add(name)

@@ -20,9 +20,11 @@ class Expr:
     by: str = ""
 
     def walk(self) -> Iterator[Expr]:
-        yield self
-        for kid in self.kids:
-            yield from kid.walk()
+        todo: list[Expr] = [self]
+        while todo:
+            e = todo.pop()
+            yield e
+            todo += e.kids[::-1]
 
 
 def text_of(e: Expr) -> str:

@@ -41,6 +41,8 @@ class Analysis:
     homes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     wants: set[int] = field(default_factory=set)
     """Parameters that came as pointers to one value, and have to point to lanes."""
+    known: dict[int, tuple[Expr, str]] | None = None
+    """Once variables have their shapes, those of expressions by identity: the writer asks at each level of deep ones."""
 
     def run(self) -> None:
         parameters = [name for _, name in self.function.parameters]
@@ -49,11 +51,20 @@ class Analysis:
             self.homes = dict.fromkeys(parameters, ())
             self._block(self.body, ())
             if before == (self.shapes, sum(self.loops.values())):
+                self.known = {}
                 return
 
     # --- expressions
 
     def shape(self, e: Expr) -> str:
+        if self.known is None or e.kind == "name":
+            return self._shape(e)
+        found = self.known.get(id(e))
+        if found is None:
+            found = self.known[id(e)] = (e, self._shape(e))
+        return found[1]
+
+    def _shape(self, e: Expr) -> str:
         if e.kind == "name":
             return self.shapes.get(e.text, SAME)
         if e.kind == "call" and e.text == COUNTS:
