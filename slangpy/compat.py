@@ -88,6 +88,7 @@ CLASSES: dict[str, str] = {
         ),
         "give their boxes (AccelerationStructureBuildInputProceduralPrimitives) and intersect in the shader",
     ),
+    **dict.fromkeys(("TimestampCalibration", "CpuTimestampDomain"), "compare timestamps of one query pool"),
     "AppWindowDesc": "pass its fields to AppWindow",
     **dict.fromkeys(
         ("ComputePipelineDesc", "ComputeKernelDesc"), "pass its fields to create_compute_pipeline or create_compute_kernel"

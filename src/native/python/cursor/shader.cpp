@@ -180,11 +180,11 @@ void bind_shader_object(nb::module_& m)
         });
 }
 
-/// Whether all bytes at a place are zero, as those of a pointer are that was never written.
-bool is_zero(const ShaderCursor& cursor)
+/// Whether an address is null although nobody said so.
+bool is_unset(const ShaderCursor& cursor)
 {
-    const uint8_t* bytes = cursor.place().bytes;
-    return bytes && std::all_of(bytes, bytes + cursor.layout()->size, [](uint8_t byte) { return byte == 0; });
+    const Place& place = cursor.place();
+    return place.bytes && place.object->is_unset({place.bytes, cursor.layout()->size});
 }
 
 void bind_shader_offset(nb::module_& m)
@@ -234,7 +234,7 @@ void bind_shader_cursor(nb::module_& m)
         .def("write", &write_cursor, nb::arg("value").none(), "Writes a value by the rules of the parameter's type.")
         .def("set_data", &set_data, nb::arg("data"), "Copies the raw bytes of a contiguous array.")
         .def("_write_known", &write_known, nb::arg("fields"))
-        .def("_is_zero", &is_zero)
+        .def("_is_unset", &is_unset)
         .def_prop_ro("_type_layout", [](const ShaderCursor& c) { return c.layout(); })
         .def_prop_ro("_fields",
                      [](const ShaderCursor& c) { return c.is_valid() ? field_names(c.layout().get()) : nb::list(); })
