@@ -68,20 +68,21 @@ def is_unset(cursor: Any, place: Place) -> bool:
     return cursor._is_unset()
 
 
-def used_parameters(device: Any, codes: list[bytes], layout: Any) -> _native.UsedParameters:
+def used_parameters(device: Any, codes: list[bytes], layout: Any, label: str) -> _native.UsedParameters:
     """What the entry points of a layout use, of each of which `codes` holds the target code: resources, and tensors and
-    pointers, whose addresses must not be null."""
+    pointers, whose addresses must not be null. label: for messages."""
     format = device.compile_target.format
     slots = [all_used_slots(code, format, layout) for code in codes]
     known = [used for used in slots if used is not None]
     joined = sorted(set().union(*known)) if len(known) == len(slots) else None
     if device.info.type.name == "null":  # its addresses are null, and nothing reads them
-        return _native.UsedParameters(joined)
+        return _native.UsedParameters(label, joined)
     root = _native.ShaderCursor(_native.ShaderObject(device, layout))
     addresses: dict[str, _Address] = {}
     for index, code in enumerate(codes):
         addresses.update((found.path, found) for found in _used_addresses(code, format, layout, index, root))
-    return _native.UsedParameters(joined, [(a.path, a.what, a.scope, a.begin, a.size) for a in addresses.values()])
+    found = [(a.path, a.what, a.scope, a.begin, a.size) for a in addresses.values()]
+    return _native.UsedParameters(label, joined, found)
 
 
 @dataclass(frozen=True)

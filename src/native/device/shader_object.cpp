@@ -86,6 +86,13 @@ std::string name_of(const ProgramLayout& program)
     return text;
 }
 
+[[noreturn]] void fail_unset(const std::string& path, const UsedParameters* used, const ProgramLayout& program,
+                             const std::string& what)
+{
+    fail_runtime("parameter '", path, "' of '", used ? used->label : name_of(program), "' was never set: assign a",
+                 what[0] == 'a' ? "n " : " ", what);
+}
+
 } // namespace
 
 ShaderObject::ShaderObject(ref<Device> device, ref<ProgramLayout> layout)
@@ -214,8 +221,7 @@ void ShaderObject::check_slots() const
             : layout.kind == SlotKind::sampler                ? "sampler"
             : layout.kind == SlotKind::acceleration_structure ? "acceleration structure"
                                                               : "buffer";
-        fail_runtime("parameter '", layout.path, "' of '", name_of(*m_program), "' was never set: assign a ", what,
-                     ", or None for nothing");
+        fail_unset(layout.path, m_used.get(), *m_program, cat(what, ", or None for nothing"));
     }
 }
 
@@ -229,8 +235,7 @@ void ShaderObject::check_bound(bool resources) const
         return;
     for (const UsedParameters::Address& address : m_used->addresses)
         if (is_unset(address.scope, address.begin, address.size))
-            fail_runtime("parameter '", address.path, "' of '", name_of(*m_program), "' was never set: assign a ",
-                         address.what);
+            fail_unset(address.path, m_used.get(), *m_program, address.what);
 }
 
 int64_t ShaderObject::first_unbound(std::span<const uint32_t> slots) const

@@ -43,6 +43,7 @@ struct UsedParameters : Object {
         uint64_t begin = 0, size = 0; ///< bytes of the scope
     };
 
+    std::string label;                      ///< of the pipeline, for messages
     std::optional<std::vector<bool>> slots; ///< of the layout; missing: all
     std::vector<Address> addresses;
 };

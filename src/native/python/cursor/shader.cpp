@@ -85,9 +85,11 @@ bool dispatch(ShaderObject& object, Kernel& kernel, std::array<uint64_t, 3> thre
 
 using AddressTuple = std::tuple<std::string, std::string, uint32_t, uint64_t, uint64_t>;
 
-ref<UsedParameters> used_parameters(std::optional<std::vector<uint32_t>> slots, std::vector<AddressTuple> addresses)
+ref<UsedParameters> used_parameters(std::string label, std::optional<std::vector<uint32_t>> slots,
+                                    std::vector<AddressTuple> addresses)
 {
     ref<UsedParameters> used = new UsedParameters();
+    used->label = std::move(label);
     if (slots) {
         used->slots.emplace(slots->empty() ? 0 : *std::max_element(slots->begin(), slots->end()) + size_t(1));
         for (uint32_t slot : *slots)
@@ -112,16 +114,21 @@ std::optional<std::vector<uint32_t>> slots_of(const UsedParameters& used)
 void bind_used_parameters(nb::module_& m)
 {
     nb::class_<UsedParameters, Object>(m, "UsedParameters", "What code uses of its parameters: what needs a value.")
-        .def(nb::new_(&used_parameters), nb::arg("slots").none(), nb::arg("addresses") = std::vector<AddressTuple>{},
-             "slots: resources by their place in the layout, None for all. addresses: what must not be null, each by its "
+        .def(nb::new_(&used_parameters), nb::arg("label"), nb::arg("slots").none(),
+             nb::arg("addresses") = std::vector<AddressTuple>{},
+             "label: of the pipeline, for messages. slots: resources by their place in the layout, None for all. "
+             "addresses: what must not be null, each by its "
              "path, what to assign, and scope, first byte and size.")
-        .def_prop_ro("slots", &slots_of)
-        .def_prop_ro("addresses", [](const UsedParameters& used) {
-            std::vector<std::string> paths;
-            for (const UsedParameters::Address& address : used.addresses)
-                paths.push_back(address.path);
-            return paths;
-        });
+        .def_prop_ro("slots", &slots_of, "Resources by their place in the layout; None: all.")
+        .def_prop_ro(
+            "addresses",
+            [](const UsedParameters& used) {
+                std::vector<std::string> paths;
+                for (const UsedParameters::Address& address : used.addresses)
+                    paths.push_back(address.path);
+                return paths;
+            },
+            "Paths of the tensors and pointers.");
 }
 
 void bind_shader_object(nb::module_& m)
