@@ -88,11 +88,11 @@ CLASSES: dict[str, str] = {
         ),
         "give their boxes (AccelerationStructureBuildInputProceduralPrimitives) and intersect in the shader",
     ),
+    **dict.fromkeys(("TimestampCalibration", "CpuTimestampDomain"), "compare timestamps of one query pool"),
     "AppWindowDesc": "pass its fields to AppWindow",
     **dict.fromkeys(
         ("ComputePipelineDesc", "ComputeKernelDesc"), "pass its fields to create_compute_pipeline or create_compute_kernel"
     ),
-    **dict.fromkeys(("CpuTimestampDomain", "TimestampCalibration"), "compare timestamps of one query pool"),
     "Profiler": "use query pools (create_query_pool) or the platform's profiler",
 }  # fmt: skip
 

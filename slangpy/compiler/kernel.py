@@ -57,13 +57,13 @@ def compile_entry_point(device: Any, program: Any, entry_point: int, layout: Any
         return make_executable(device, text, layout, label, _compile_options(program)).code, text
 
 
-def compile_stages(device: Any, program: Any, layout: Any) -> tuple[list[bytes], _native.UsedParameters]:
+def compile_stages(device: Any, program: Any, layout: Any, label: str) -> tuple[list[bytes], _native.UsedParameters]:
     """The entry points of a pipeline as the device takes them, and what they use of the parameters."""
     stages = [
         compile_entry_point(device, program, i, program.binding_layout(i), name)
         for i, name in enumerate(program.entry_point_names)
     ]
-    return [code for code, _ in stages], used_parameters(device, [text for _, text in stages], layout)
+    return [code for code, _ in stages], used_parameters(device, [text for _, text in stages], layout, label)
 
 
 def _compile_options(program: Any) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class ComputePipeline:
         self._check_generation()
         if self._kernel is None:
             self._kernel, code = compile_kernel(self._device, self._program, 0, self._layout, self._label)
-            self._used = used_parameters(self._device, [code], self._layout)
+            self._used = used_parameters(self._device, [code], self._layout, self._label)
         return self._kernel
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ def compile_pipeline(
     device: Any, program: Any, desc: _native.RayTracingPipelineDesc, layout: Any, label: str
 ) -> tuple[_native.CompiledRayTracingPipeline, _native.UsedParameters]:
     """The native pipeline, and what its code uses of the parameters."""
-    code, used = compile_stages(device, program, layout)
+    code, used = compile_stages(device, program, layout, label)
     return device._create_ray_tracing_pipeline(desc, layout, code, label), used
 
 

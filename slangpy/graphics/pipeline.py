@@ -26,7 +26,7 @@ class RenderPipeline(ProgramPipeline[_native.RenderPipelineDesc, _native.Compile
         self._device._check_render_pipeline(self._desc, layout)
 
     def _build(self) -> tuple[_native.CompiledRenderPipeline, _native.UsedParameters]:
-        code, used = compile_stages(self._device, self._program, self._layout)
+        code, used = compile_stages(self._device, self._program, self._layout, self._label)
         return self._device._create_render_pipeline(self._desc, self._layout, code, self._label), used
 
     def __repr__(self) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..base.scalars import SCALARS, SIZES
 from ..compiler.modules.facts import reached_words
-from ..compiler.text.tensors_used import is_tensor, named_parts, tensor_places
+from ..compiler.text.tensors_used import address_places, is_tensor, named_parts
 from ..reflection.dtypes import numpy_scalar, structured_dtype
 from .bind.base import enum_storage, fixed_size
 from .derive.gradients import NONE, carriers, lost_gradients
@@ -108,9 +108,9 @@ def _notes(request: Request, planned: Planned, layout: Any) -> Notes:
     if not declared:
         return Notes(warnings_of(request, planned))
     words = reached_words(request.module, planned.resolved.call_name.rpartition(".")[2].partition("<")[0])
-    places = tensor_places(declared, request.module.device.compile_target.format)
+    places = address_places(declared, request.module.device.compile_target.format)
     groups = {name for name, type_ in declared if _told_by_fields(_contents(type_))}
-    tensors = [place for place in places if {*named_parts(place)} - groups <= words]
+    tensors = [place for place, _ in places if {*named_parts(place)} - groups <= words]
     return Notes(warnings_of(request, planned), tuple(_read_globals(declared, words)), tuple(tensors))
 
 

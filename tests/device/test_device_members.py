@@ -186,7 +186,16 @@ def test_classes() -> None:
     assert spy.ALL_MIPS == spy.ALL_LAYERS == 0xFFFFFFFF
 
 
-@pytest.mark.parametrize("name", ["AccelerationStructureBuildInputSpheres", "AppWindowDesc"])
+def test_free_functions_of_devices() -> None:
+    """What a device creates, tells and converts is to be had of the current one, too."""
+    names = {name for name in dir(spy.Device) if name.startswith(("create_", "get_", "convert_"))}
+    not_free = {"create_kernel", "get_created_devices"}
+    assert {name for name in names if not callable(getattr(spy, name, None))} == not_free
+
+
+@pytest.mark.parametrize(
+    "name", ["AccelerationStructureBuildInputSpheres", "AppWindowDesc", "CpuTimestampDomain", "TimestampCalibration"]
+)
 def test_later(name: str) -> None:
     with pytest.raises(NotImplementedError, match=f"slangpy.{name} is not implemented; "):
         getattr(spy, name)()

@@ -17,7 +17,7 @@ DIRECTIVE = re.compile(r"^\.\. (?:auto|py:)(?:class|function|exception|module)::
 INTERNAL = {
     "CallSite", "CompileTarget", "CompiledRayTracingPipeline", "CompiledRenderPipeline", "DeviceHandle", "DeviceObject", "FileWatcher",
     "Generator", "GeneratorKind", "Kernel", "Launchable", "Object", "PlainProgramLayout", "PlanLink", "PlanTable", "PreparedLaunch",
-    "RawKernel", "SavedCall", "SavedTensors", "TensorBase", "TorchPair", "TorchSlot", "TypeLayout", "cuda_compile", "imports_in",
+    "RawKernel", "SavedCall", "SavedTensors", "TensorBase", "TorchPair", "TorchSlot", "TypeLayout", "UsedParameters", "cuda_compile", "imports_in",
     "is_torch_bridge_using_fallback", "set_torch_bridge_python_fallback", "words_in", "is_experimental_import", "TYPE_CHECKING", "annotations",
 }  # fmt: skip
 """Names that the package holds for itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from drawing import FORMAT, texture
-from tracing import needs, scene, triangles, build
+from tracing import build, needs, scene, triangles
 from unset import GLOBALS, PARAMETERS, SOURCE, give, give_globals, message
 
 import slangpy as spy

@@ -1,7 +1,7 @@
-"""Where the addresses of tensors lie in the parameters of a program, and which of them a kernel uses.
+"""Where the addresses of tensors and pointers lie in the parameters of a program, and which of them a kernel uses.
 
 A tensor is a struct of our Slang library with an address in it (slang/tensor.slang): to compilers plain data, to users a
-resource, so that one that was never set is refused as an unset buffer is.
+resource, so that one that was never set is refused as an unset buffer is. The same goes for pointers.
 """
 
 from __future__ import annotations
@@ -28,23 +28,26 @@ def is_tensor(type_: Any) -> bool:
     return "_shape" in fields and "_data" in fields and any(f["name"] == "_ptr" for f in fields["_data"].fields)
 
 
-def tensor_places(fields: list[tuple[str, Any]], format: str) -> Iterator[Place]:
-    """The addresses of the tensors in parameters, given by names and layouts, and in what those hold."""
+def address_places(fields: list[tuple[str, Any]], format: str) -> Iterator[tuple[Place, str]]:
+    """The addresses of the tensors, and the pointers, in parameters, given by names and layouts, and in what those hold; each
+    with what users assign."""
     for name, type_ in fields:
         yield from _places(name, type_, ("_data", "_ptr", "_address") if format == "hlsl" else ("_data", "_ptr"))
 
 
-def _places(name: str | int, type_: Any, address: tuple[str, ...]) -> Iterator[Place]:
+def _places(name: str | int, type_: Any, address: tuple[str, ...]) -> Iterator[tuple[Place, str]]:
     inner = type_.element if type_.kind.name in ("parameter_block", "constant_buffer") else type_
     inside: list[tuple[str | int, Any]] = [(field["name"], field["type"]) for field in inner.fields]
     if is_tensor(inner):
         inside = [(field, of) for field, of in inside if field == "_primal"]
         if not inside:
-            yield (name, *address)
+            yield (name, *address), "tensor"
     elif inner.kind.name == "array":
         inside = [(i, inner.element) for i in range(inner.element_count)]
+    elif inner.kind.name == "pointer":
+        yield (name,), "buffer, or None for nothing"
     for field, of in inside:
-        yield from ((name, *rest) for rest in _places(field, of, address))
+        yield from (((name, *rest), what) for rest, what in _places(field, of, address))
 
 
 def named_parts(place: Place) -> list[str]:
@@ -59,26 +62,27 @@ def path_of(place: Place) -> str:
 
 
 def is_unset(cursor: Any, place: Place) -> bool:
-    """Whether the address at a place is null."""
+    """Whether the address at a place is null and nobody said so."""
     for part in place:
         cursor = cursor[part]
-    return cursor._is_zero()
+    return cursor._is_unset()
 
 
-def used_parameters(device: Any, codes: list[bytes], layout: Any) -> _native.UsedParameters:
+def used_parameters(device: Any, codes: list[bytes], layout: Any, label: str) -> _native.UsedParameters:
     """What the entry points of a layout use, of each of which `codes` holds the target code: resources, and tensors and
-    pointers, whose addresses must not be null."""
+    pointers, whose addresses must not be null. label: for messages."""
     format = device.compile_target.format
     slots = [all_used_slots(code, format, layout) for code in codes]
     known = [used for used in slots if used is not None]
     joined = sorted(set().union(*known)) if len(known) == len(slots) else None
     if device.info.type.name == "null":  # its addresses are null, and nothing reads them
-        return _native.UsedParameters(joined)
+        return _native.UsedParameters(label, joined)
     root = _native.ShaderCursor(_native.ShaderObject(device, layout))
     addresses: dict[str, _Address] = {}
     for index, code in enumerate(codes):
         addresses.update((found.path, found) for found in _used_addresses(code, format, layout, index, root))
-    return _native.UsedParameters(joined, [(a.path, a.what, a.scope, a.begin, a.size) for a in addresses.values()])
+    found = [(a.path, a.what, a.scope, a.begin, a.size) for a in addresses.values()]
+    return _native.UsedParameters(label, joined, found)
 
 
 @dataclass(frozen=True)
@@ -113,12 +117,12 @@ def _used_addresses(code: bytes, format: str, layout: Any, index: int, root: Any
 
 def _addresses(fields: Any, format: str, cursor: Any) -> list[_Address]:
     found: list[_Address] = []
-    for place in tensor_places([(field["name"], field["type"]) for field in fields], format):
+    for place, what in address_places([(field["name"], field["type"]) for field in fields], format):
         at = cursor
         for part in place:
             at = at[part]
         begin, size = at._offset.uniform_offset, at._type_layout.size
-        found.append(_Address(path_of(place), "tensor", at._scope, begin, size))
+        found.append(_Address(path_of(place), what, at._scope, begin, size))
     return found
 
 

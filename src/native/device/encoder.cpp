@@ -38,7 +38,7 @@ void CommandEncoder::check_recording(const char* call, bool from_pass) const
         fail_runtime("Command encoder is finished: ", call, " came after finish(); create a new command encoder");
     check_open(m_device.get());
     if (m_pass_open && !from_pass)
-        fail_runtime(call, ": a ", m_pass_open, " pass of this command encoder is still open; call end() on it first");
+        fail_runtime(call, ": a ", m_pass_open, " pass is open on this command encoder; call end() on it first");
 }
 
 ref<ComputePassEncoder> CommandEncoder::begin_compute_pass()

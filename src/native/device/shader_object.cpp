@@ -86,6 +86,13 @@ std::string name_of(const ProgramLayout& program)
     return text;
 }
 
+[[noreturn]] void fail_unset(const std::string& path, const UsedParameters* used, const ProgramLayout& program,
+                             const std::string& what)
+{
+    fail_runtime("parameter '", path, "' of '", used ? used->label : name_of(program), "' was never set: assign a",
+                 what[0] == 'a' ? "n " : " ", what);
+}
+
 } // namespace
 
 ShaderObject::ShaderObject(ref<Device> device, ref<ProgramLayout> layout)
@@ -177,14 +184,6 @@ void ShaderObject::set_block(uint32_t scope, uint32_t slot, ref<ShaderObject> ob
     m_blocks[scope] = {slot, std::move(object)};
 }
 
-void ShaderObject::keep(const uint8_t* at, ref<Object> object)
-{
-    if (object)
-        m_keep_alive[at] = std::move(object);
-    else
-        m_keep_alive.erase(at);
-}
-
 bool ShaderObject::is_bound(uint32_t slot) const
 {
     if (m_slot_set[slot])
@@ -195,12 +194,19 @@ bool ShaderObject::is_bound(uint32_t slot) const
     return false;
 }
 
-std::span<const uint8_t> ShaderObject::bytes_of(uint32_t scope) const
+bool ShaderObject::is_unset(std::span<const uint8_t> address) const
+{
+    return std::all_of(address.begin(), address.end(), [](uint8_t byte) { return byte == 0; }) &&
+        !m_keep_alive.contains(address.data());
+}
+
+bool ShaderObject::is_unset(uint32_t scope, uint64_t begin, uint64_t size) const
 {
     for (const auto& [first, block] : m_blocks)
         if (scope >= first && scope < first + block.object->m_scopes.size())
-            return block.object->bytes_of(scope - first);
-    return scope < m_scopes.size() ? std::span<const uint8_t>(m_scopes[scope]) : std::span<const uint8_t>();
+            return block.object->is_unset(scope - first, begin, size);
+    return scope < m_scopes.size() && begin + size <= m_scopes[scope].size() &&
+        is_unset(std::span<const uint8_t>(m_scopes[scope]).subspan(begin, size));
 }
 
 void ShaderObject::check_slots() const
@@ -215,8 +221,7 @@ void ShaderObject::check_slots() const
             : layout.kind == SlotKind::sampler                ? "sampler"
             : layout.kind == SlotKind::acceleration_structure ? "acceleration structure"
                                                               : "buffer";
-        fail_runtime("parameter '", layout.path, "' of '", name_of(*m_program), "' was never set: assign a ", what,
-                     ", or None for nothing");
+        fail_unset(layout.path, m_used.get(), *m_program, cat(what, ", or None for nothing"));
     }
 }
 
@@ -228,14 +233,9 @@ void ShaderObject::check_bound(bool resources) const
         check_slots();
     if (!m_used)
         return;
-    for (const UsedParameters::Address& address : m_used->addresses) {
-        const std::span<const uint8_t> bytes = bytes_of(address.scope);
-        const auto begin = bytes.begin() + ptrdiff_t(std::min<uint64_t>(address.begin, bytes.size()));
-        const auto end = bytes.begin() + ptrdiff_t(std::min<uint64_t>(address.begin + address.size, bytes.size()));
-        if (std::all_of(begin, end, [](uint8_t byte) { return byte == 0; }))
-            fail_runtime("parameter '", address.path, "' of '", name_of(*m_program), "' was never set: assign a ",
-                         address.what);
-    }
+    for (const UsedParameters::Address& address : m_used->addresses)
+        if (is_unset(address.scope, address.begin, address.size))
+            fail_unset(address.path, m_used.get(), *m_program, address.what);
 }
 
 int64_t ShaderObject::first_unbound(std::span<const uint32_t> slots) const
@@ -254,7 +254,8 @@ void ShaderObject::collect(uint32_t first_scope, uint32_t first_slot, ArgumentDa
         if (m_slot_set[i])
             out.slots[first_slot + i] = m_slots[i];
     for (const auto& [at, object] : m_keep_alive)
-        out.keep_alive.push_back(object);
+        if (object)
+            out.keep_alive.push_back(object);
     for (const auto& [scope, block] : m_blocks)
         block.object->collect(first_scope + scope, first_slot + block.slot, out);
 }

@@ -43,6 +43,7 @@ struct UsedParameters : Object {
         uint64_t begin = 0, size = 0; ///< bytes of the scope
     };
 
+    std::string label;                      ///< of the pipeline, for messages
     std::optional<std::vector<bool>> slots; ///< of the layout; missing: all
     std::vector<Address> addresses;
 };
@@ -71,8 +72,10 @@ public:
     /// The object that stands in for the block at `scope`, or null.
     ShaderObject* block(uint32_t scope) const;
     void set_block(uint32_t scope, uint32_t slot, ref<ShaderObject> object);
-    /// Keeps what the pointer stored at `at` points into; null forgets.
-    void keep(const uint8_t* at, ref<Object> object);
+    /// Keeps what the pointer stored at `at` points into; null: nothing, as the user says.
+    void keep(const uint8_t* at, ref<Object> object) { m_keep_alive[at] = std::move(object); }
+    /// Whether an address is null although nobody said so.
+    bool is_unset(std::span<const uint8_t> address) const;
 
     /// RuntimeError naming the first of what the code uses (set_used; else all) that was never set. resources: buffers,
     /// textures and the like, too, which may be null.
@@ -95,7 +98,7 @@ private:
     void collect(uint32_t first_scope, uint32_t first_slot, ArgumentData& out) const;
     bool is_bound(uint32_t slot) const;
     void check_slots() const;
-    std::span<const uint8_t> bytes_of(uint32_t scope) const; ///< where an assigned block has them
+    bool is_unset(uint32_t scope, uint64_t begin, uint64_t size) const;
 
     ref<Device> m_device;
     ref<ProgramLayout> m_program;

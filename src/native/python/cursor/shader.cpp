@@ -85,9 +85,11 @@ bool dispatch(ShaderObject& object, Kernel& kernel, std::array<uint64_t, 3> thre
 
 using AddressTuple = std::tuple<std::string, std::string, uint32_t, uint64_t, uint64_t>;
 
-ref<UsedParameters> used_parameters(std::optional<std::vector<uint32_t>> slots, std::vector<AddressTuple> addresses)
+ref<UsedParameters> used_parameters(std::string label, std::optional<std::vector<uint32_t>> slots,
+                                    std::vector<AddressTuple> addresses)
 {
     ref<UsedParameters> used = new UsedParameters();
+    used->label = std::move(label);
     if (slots) {
         used->slots.emplace(slots->empty() ? 0 : *std::max_element(slots->begin(), slots->end()) + size_t(1));
         for (uint32_t slot : *slots)
@@ -112,16 +114,21 @@ std::optional<std::vector<uint32_t>> slots_of(const UsedParameters& used)
 void bind_used_parameters(nb::module_& m)
 {
     nb::class_<UsedParameters, Object>(m, "UsedParameters", "What code uses of its parameters: what needs a value.")
-        .def(nb::new_(&used_parameters), nb::arg("slots").none(), nb::arg("addresses") = std::vector<AddressTuple>{},
-             "slots: resources by their place in the layout, None for all. addresses: what must not be null, each by its "
+        .def(nb::new_(&used_parameters), nb::arg("label"), nb::arg("slots").none(),
+             nb::arg("addresses") = std::vector<AddressTuple>{},
+             "label: of the pipeline, for messages. slots: resources by their place in the layout, None for all. "
+             "addresses: what must not be null, each by its "
              "path, what to assign, and scope, first byte and size.")
-        .def_prop_ro("slots", &slots_of)
-        .def_prop_ro("addresses", [](const UsedParameters& used) {
-            std::vector<std::string> paths;
-            for (const UsedParameters::Address& address : used.addresses)
-                paths.push_back(address.path);
-            return paths;
-        });
+        .def_prop_ro("slots", &slots_of, "Resources by their place in the layout; None: all.")
+        .def_prop_ro(
+            "addresses",
+            [](const UsedParameters& used) {
+                std::vector<std::string> paths;
+                for (const UsedParameters::Address& address : used.addresses)
+                    paths.push_back(address.path);
+                return paths;
+            },
+            "Paths of the tensors and pointers.");
 }
 
 void bind_shader_object(nb::module_& m)
@@ -180,11 +187,11 @@ void bind_shader_object(nb::module_& m)
         });
 }
 
-/// Whether all bytes at a place are zero, as those of a pointer are that was never written.
-bool is_zero(const ShaderCursor& cursor)
+/// Whether an address is null although nobody said so.
+bool is_unset(const ShaderCursor& cursor)
 {
-    const uint8_t* bytes = cursor.place().bytes;
-    return bytes && std::all_of(bytes, bytes + cursor.layout()->size, [](uint8_t byte) { return byte == 0; });
+    const Place& place = cursor.place();
+    return place.bytes && place.object->is_unset({place.bytes, cursor.layout()->size});
 }
 
 void bind_shader_offset(nb::module_& m)
@@ -234,7 +241,7 @@ void bind_shader_cursor(nb::module_& m)
         .def("write", &write_cursor, nb::arg("value").none(), "Writes a value by the rules of the parameter's type.")
         .def("set_data", &set_data, nb::arg("data"), "Copies the raw bytes of a contiguous array.")
         .def("_write_known", &write_known, nb::arg("fields"))
-        .def("_is_zero", &is_zero)
+        .def("_is_unset", &is_unset)
         .def_prop_ro("_type_layout", [](const ShaderCursor& c) { return c.layout(); })
         .def_prop_ro("_fields",
                      [](const ShaderCursor& c) { return c.is_valid() ? field_names(c.layout().get()) : nb::list(); })
