@@ -180,7 +180,7 @@ class LaneFunction(Expressions):
         type = self.analysis.types.of(s.place)
         place = self.direct_place(s.place)
         if place is None or not type:
-            return self.store(s.place, s.value, mask)
+            return self.store_at(s.place, s.value, mask) or self.store(s.place, s.value, mask)
         value = self.value(s.value, type, mask)
         if self.homes.get(root(s.place).text) == mask:  # lanes that are gone from here never look again
             return f"{place} = {value};"
