@@ -695,7 +695,8 @@ SPY_LANE_INLINE int64_t _spy_common(const _spy_mask& m, const _spy_lanes<U>& x)
 }
 /// Elements of arrays of lanes, and of an array that is the same for all.
 template <class T, auto N, class U>
-SPY_LANE_INLINE _spy_lanes<T> _spy_at(const _spy_mask& m, const FixedArray<_spy_lanes<T>, N>& a, const _spy_lanes<U>& at)
+SPY_LANE_INLINE _spy_lanes<T> _spy_at(const _spy_mask& m, const FixedArray<_spy_lanes<T>, N>& a,
+                                      const _spy_lanes<U>& at)
 {
     const int64_t common = _spy_common(m, at);
     if (common >= 0)
