@@ -1,7 +1,8 @@
 // Functions of one number for lanes (lanes_cpp.h), with the bits that glibc gives for one number: expf, exp2f, logf,
 // log2f, powf, sinf and cosf compute in double with small tables, and the same steps are done here for many numbers at
 // once. The steps and tables are those of Arm's optimized routines, which glibc has had since 2.28: Copyright (c)
-// 2017-2018 Arm Limited, MIT licence. What is out of their range is computed by the function itself.
+// 1999-2019, Arm Limited (third_party/arm-optimized-routines/LICENSE). What is out of their range is computed by the
+// function itself.
 #pragma once
 #if SPY_HAS_LANES
 
