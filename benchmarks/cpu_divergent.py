@@ -53,6 +53,7 @@ def called(function: Any, points: Any, most: int, others: tuple[Any, ...], out: 
 
 
 def differentiated(function: Any, x: Any, most: int, y: Any) -> Any:
+    x.grad.clear()
     function.bwds(x, most, _result=y)
     return x.grad.to_numpy()
 
@@ -121,18 +122,20 @@ def measured(runs: dict[str, Run], rounds: int) -> dict[str, float]:
 
 
 def keep(rows: dict[str, dict[str, float]], threads: int, machine: str) -> None:
-    """In place of the rows of this script and so many threads, where the first of its rows stood."""
-    count = {1: "one thread", 2: "two threads"}.get(threads, f"{threads} threads")
+    """In place of rows of the same programs, where the first of this script stands; of one thread first."""
+    count = "one thread" if threads == 1 else f"{threads} threads' processor time"
     made = [
         {"script": "benchmarks/cpu_divergent.py", "program": f"{TITLES[name]}, {count}", "microseconds": round(1e6 * best["lanes"]),
          "peers": {"without lanes" if way == "without" else way: round(1e6 * t) for way, t in best.items() if way != "lanes"}}
         for name, best in rows.items() if name in TITLES
     ]  # fmt: skip
     run = json.loads(KEPT.read_text())
-    titles = {row["program"] for row in made}
-    at = next(i for i, row in enumerate(run["rows"]) if row["script"] == made[0]["script"])
-    before = [row for row in run["rows"][:at] if row["program"] not in titles]
-    run["rows"] = before + made + [row for row in run["rows"][at:] if row["program"] not in titles]
+    rows_before, script, titles = run["rows"], made[0]["script"], {row["program"] for row in made}
+    at = next(i for i, row in enumerate(rows_before) if row["script"] == script)
+    own = [row for row in rows_before if row["script"] == script and row["program"] not in titles] + made
+    own.sort(key=lambda row: not row["program"].endswith("one thread"))
+    others = [row for row in rows_before if row["script"] != script]
+    run["rows"] = [*others[:at], *own, *others[at:]]
     run["machine"] = machine
     KEPT.write_text(json.dumps(run, indent=1) + "\n")
 

@@ -8,8 +8,7 @@ from typing import Any
 import drjit as dr
 import numpy as np
 from drjit.llvm import Array2f, Array3f, Bool, Float, Int, TensorXf, Texture2f
-from drjit.llvm.ad import Float as Tracked
-from drjit.llvm.ad import Int as TrackedInt
+from drjit.llvm.ad import Float as Tracked, Int as TrackedInt
 
 
 @dr.syntax

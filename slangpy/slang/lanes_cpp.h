@@ -681,6 +681,53 @@ SPY_LANE_INLINE typename _spy_many<T>::type _spy_read(const _spy_mask& m, const 
     return r;
 }
 
+/// The number that all lanes that take part have; -1 where they differ, or where none does.
+template <class U>
+SPY_LANE_INLINE int64_t _spy_common(const _spy_mask& m, const _spy_lanes<U>& x)
+{
+    int first = 0;
+    while (first < SPY_LANES && !m.get(first))
+        first++;
+    if (first == SPY_LANES)
+        return -1;
+    const U one = x.get(first);
+    return _spy_any(m & (x != _spy_lanes<U>(one))) ? -1 : int64_t(one);
+}
+/// Elements of arrays of lanes, and of an array that is the same for all.
+template <class T, auto N, class U>
+SPY_LANE_INLINE _spy_lanes<T> _spy_at(const _spy_mask& m, const FixedArray<_spy_lanes<T>, N>& a,
+                                      const _spy_lanes<U>& at)
+{
+    const int64_t common = _spy_common(m, at);
+    if (common >= 0)
+        return a[common];
+    _spy_lanes<T> r;
+    for (int i = 0; i < SPY_LANES; i++)
+        r.put(i, a[m.get(i) ? at.get(i) : U(0)].get(i));
+    return r;
+}
+template <class T, auto N, class U>
+SPY_LANE_INLINE _spy_lanes<T> _spy_at(const _spy_mask& m, const FixedArray<T, N>& a, const _spy_lanes<U>& at)
+{
+    _spy_lanes<T> r;
+    for (int i = 0; i < SPY_LANES; i++)
+        r.put(i, a[m.get(i) ? at.get(i) : U(0)]);
+    return r;
+}
+template <class T, auto N, class U>
+SPY_LANE_INLINE void _spy_put_at(const _spy_mask& m, FixedArray<_spy_lanes<T>, N>& a, const _spy_lanes<U>& at,
+                                 const _spy_lanes<T>& x)
+{
+    const int64_t common = _spy_common(m, at);
+    if (common >= 0) {
+        _spy_set(m, a[common], x);
+        return;
+    }
+    for (int i = 0; i < SPY_LANES; i++)
+        if (m.get(i))
+            a[at.get(i)].put(i, x.get(i));
+}
+
 // --- one lane after the other
 
 // The forms with `_alone` stay loops over single numbers: compilers make no vector instructions around an asm

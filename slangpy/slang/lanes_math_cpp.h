@@ -1,7 +1,8 @@
-// Functions of one number for lanes (lanes_cpp.h), with the bits that glibc gives for one number: expf, exp2f, logf, log2f,
-// powf, sinf and cosf compute in double with small tables, and the same steps are done here for many numbers at once.
-// The steps and tables are those of Arm's optimized routines, which glibc has had since 2.28:
-// Copyright (c) 2017-2018 Arm Limited, MIT licence. What is out of their range is computed by the function itself.
+// Functions of one number for lanes (lanes_cpp.h), with the bits that glibc gives for one number: expf, exp2f, logf,
+// log2f, powf, sinf and cosf compute in double with small tables, and the same steps are done here for many numbers at
+// once. The steps and tables are those of Arm's optimized routines, which glibc has had since 2.28: Copyright (c)
+// 1999-2019, Arm Limited (third_party/arm-optimized-routines/LICENSE). What is out of their range is computed by the
+// function itself.
 #pragma once
 #if SPY_HAS_LANES
 
@@ -93,16 +94,16 @@ alignas(64) static const double inverses[16] = {
     0x1.b2036576afce6p-1, 0x1.9c2d163a1aa2dp-1, 0x1.886e6037841edp-1, 0x1.767dcf5534862p-1,
 };
 alignas(64) static const double logarithms[16] = {
-    -0x1.57bf7808caadep-2, -0x1.2bef0a7c06ddbp-2, -0x1.01eae7f513a67p-2, -0x1.b31d8a68224e9p-3,
-    -0x1.6574f0ac07758p-3, -0x1.1aa2bc79c8100p-3, -0x1.a4e76ce8c0e5ep-4, -0x1.1973c5a611cccp-4,
-    -0x1.252f438e10c1ep-5, 0x0.0p+0,              0x1.aa5aa5df25984p-5,  0x1.c5e53aa362eb4p-4,
-    0x1.526e57720db08p-3,  0x1.bc2860d224770p-3,  0x1.1058bc8a07ee1p-2,  0x1.4043057b6ee09p-2,
+    -0x1.57bf7808caadep-2, -0x1.2bef0a7c06ddbp-2, -0x1.01eae7f513a67p-2, -0x1.b31d8a68224e9p-3, -0x1.6574f0ac07758p-3,
+    -0x1.1aa2bc79c8100p-3, -0x1.a4e76ce8c0e5ep-4, -0x1.1973c5a611cccp-4, -0x1.252f438e10c1ep-5, 0x0.0p+0,
+    0x1.aa5aa5df25984p-5,  0x1.c5e53aa362eb4p-4,  0x1.526e57720db08p-3,  0x1.bc2860d224770p-3,  0x1.1058bc8a07ee1p-2,
+    0x1.4043057b6ee09p-2,
 };
 alignas(64) static const double logarithms_2[16] = {
-    -0x1.efec65b963019p-2, -0x1.b0b6832d4fca4p-2, -0x1.7418b0a1fb77bp-2, -0x1.39de91a6dcf7bp-2,
-    -0x1.01d9bf3f2b631p-2, -0x1.97c1d1b3b7af0p-3, -0x1.2f9e393af3c9fp-3, -0x1.960cbbf788d5cp-4,
-    -0x1.a6f9db6475fcep-5, 0x0.0p+0,              0x1.338ca9f24f53dp-4,  0x1.476a9543891bap-3,
-    0x1.e840b4ac4e4d2p-3,  0x1.40645f0c6651cp-2,  0x1.88e9c2c1b9ff8p-2,  0x1.ce0a44eb17bccp-2,
+    -0x1.efec65b963019p-2, -0x1.b0b6832d4fca4p-2, -0x1.7418b0a1fb77bp-2, -0x1.39de91a6dcf7bp-2, -0x1.01d9bf3f2b631p-2,
+    -0x1.97c1d1b3b7af0p-3, -0x1.2f9e393af3c9fp-3, -0x1.960cbbf788d5cp-4, -0x1.a6f9db6475fcep-5, 0x0.0p+0,
+    0x1.338ca9f24f53dp-4,  0x1.476a9543891bap-3,  0x1.e840b4ac4e4d2p-3,  0x1.40645f0c6651cp-2,  0x1.88e9c2c1b9ff8p-2,
+    0x1.ce0a44eb17bccp-2,
 };
 SPY_LANE_INLINE Parts parts(F x, I& out)
 {
@@ -131,7 +132,8 @@ SPY_LANE_INLINE F pow(F x, F y, I& out)
 {
     const Parts p = parts(x, out);
     const D y0 = of_16(logarithms_2, p.at) + p.k, r2 = p.r * p.r, r4 = r2 * r2;
-    const D a = 0x1.27616c9496e0bp-2 * p.r + -0x1.71969a075c67ap-2, b = 0x1.ec70a6ca7baddp-2 * p.r + -0x1.7154748bef6c8p-1;
+    const D a = 0x1.27616c9496e0bp-2 * p.r + -0x1.71969a075c67ap-2,
+            b = 0x1.ec70a6ca7baddp-2 * p.r + -0x1.7154748bef6c8p-1;
     const D c = 0x1.71547652ab82bp+0 * p.r + y0;
     const D z = doubles(y) * (a * r4 + (b * r2 + c));
     const F size = floats(z < 0.0 ? -z : z);
@@ -151,7 +153,8 @@ SPY_LANE_INLINE F wave(F y, int quarters, I& out)
     const D x2 = x * x, x3 = x * x2, x4 = x2 * x2;
     const D s1 = 0x1.1107605230bc4p-7 + x2 * -0x1.994eb3774cf24p-13, x7 = x3 * x2;
     const D s = (x + x3 * -0x1.555545995a603p-3) + x7 * s1;
-    const D c2 = -0x1.6c087e89a359dp-10 + x2 * 0x1.99343027bf8c3p-16, c1 = 1.0 + x2 * -0x1.ffffffd0c621cp-2, x6 = x4 * x2;
+    const D c2 = -0x1.6c087e89a359dp-10 + x2 * 0x1.99343027bf8c3p-16, c1 = 1.0 + x2 * -0x1.ffffffd0c621cp-2,
+            x6 = x4 * x2;
     const D c = (c1 + x4 * 0x1.55553e1068f19p-5) + x6 * c2;
     const F r = floats(wide(turn & 1) != 0 ? c : s);
     return (F)((I)r ^ ((turn & 2) << 30));
@@ -171,7 +174,7 @@ SPY_LANE_INLINE F cos(F x, I& out)
 
 // Not inline: compilers read them once, and loops keep their registers.
 #define SPY_LANE_MATH(name, parameters, load, ...)                                                                     \
-    static __attribute__((noinline)) _spy_lanes<float> _spy_lanes_of_##name parameters                                    \
+    static __attribute__((noinline)) _spy_lanes<float> _spy_lanes_of_##name parameters                                 \
     {                                                                                                                  \
         using namespace spy_lane_math;                                                                                 \
         _spy_lanes<float> r;                                                                                           \
@@ -195,17 +198,17 @@ SPY_LANE_INLINE F cos(F x, I& out)
                   const F y = spy_lane_math::name(x, out), a.get(i))
 #define SPY_LANE_MATH_2(name)                                                                                          \
     SPY_LANE_MATH(name, (const _spy_mask& m, const _spy_lanes<float>& a, const _spy_lanes<float>& b),                  \
-                  SPY_LANE_LOAD(x, a); SPY_LANE_LOAD(x2, b); const F y = spy_lane_math::name(x, x2, out), a.get(i),    \
-                  b.get(i))
+                  SPY_LANE_LOAD(x, a);                                                                                 \
+                  SPY_LANE_LOAD(x2, b); const F y = spy_lane_math::name(x, x2, out), a.get(i), b.get(i))
 #else
 #define SPY_LANE_MATH_1(name)                                                                                          \
-    SPY_LANE_INLINE _spy_lanes<float> _spy_lanes_of_##name(const _spy_mask& m, const _spy_lanes<float>& a)                \
+    SPY_LANE_INLINE _spy_lanes<float> _spy_lanes_of_##name(const _spy_mask& m, const _spy_lanes<float>& a)             \
     {                                                                                                                  \
         return _spy_each_alone(m, [&](int i) { return F32_##name(a.get(i)); });                                        \
     }
 #define SPY_LANE_MATH_2(name)                                                                                          \
-    SPY_LANE_INLINE _spy_lanes<float> _spy_lanes_of_##name(const _spy_mask& m, const _spy_lanes<float>& a,                \
-                                                        const _spy_lanes<float>& b)                                    \
+    SPY_LANE_INLINE _spy_lanes<float> _spy_lanes_of_##name(const _spy_mask& m, const _spy_lanes<float>& a,             \
+                                                           const _spy_lanes<float>& b)                                 \
     {                                                                                                                  \
         return _spy_each_alone(m, [&](int i) { return F32_##name(a.get(i), b.get(i)); });                              \
     }

@@ -86,6 +86,42 @@ float bent(float x, float y, no_diff int most)
     }
     return sum;
 }
+float functions(float x, float y, int kind, int most)
+{
+    float r = 0;
+    for (int i = 0; i < most; i++)
+    {
+        float z = x * (i + 1);
+        switch (kind)
+        {
+        case 0: r = exp(z); break;
+        case 1: r = exp2(z); break;
+        case 2: r = log(z); break;
+        case 3: r = log2(z); break;
+        case 4: r = sin(z); break;
+        case 5: r = cos(z); break;
+        case 6: r = frac(z); break;
+        default: r = pow(z, y); break;
+        }
+        if (r > i)
+            break;
+    }
+    return r;
+}
+float histogram(float x, int most, int step)
+{
+    float seen[8] = { 0, 1, 2, 3, 4, 5, 6, 7 }, sum = 0;
+    for (int i = 0; i < most; i++)
+    {
+        x = x * x * 0.75 - 0.5 * sum;
+        seen[i & 7] += x;
+        seen[int(abs(x) * 5) & 7] -= seen[(i * step) & 7];
+        sum = seen[3] * 0.5 + x * x;
+        if (sum > 8)
+            break;
+    }
+    return sum - seen[0] + seen[7];
+}
 void stored(int start, int most, int place, RWTensor<int, 1> steps) { steps[place] = turns(start, most); }
 float large(float x, int most)
 {
@@ -137,6 +173,12 @@ def results() -> Iterator[dict[str, list[np.ndarray]]]:
                 usage=spy.TextureUsage.shader_resource, data=picture_data,
             )  # fmt: skip
             found.setdefault("shade", []).append(module.shade(points, 64, picture, device.create_sampler(), _result="numpy"))
+            found.setdefault("lookup", []).append(module.lookup(points[3:], 40, long_table, _result="numpy"))
+            found.setdefault("waves", []).append(module.waves(points, 48, _result="numpy"))
+            found.setdefault("fog", []).append(module.fog(points, 48, _result="numpy"))
+            found.setdefault("histogram", []).append(module.histogram(points[:, 0], np.arange(333, dtype=np.int32) % 90, 3, _result="numpy"))
+            x, y = unusual(rng=np.random.default_rng(8))
+            found.setdefault("functions", []).append(np.stack([module.functions(x, y, kind, 3, _result="numpy") for kind in range(8)]))
             steps = spy.Tensor.from_numpy(device, np.zeros(333, np.int32))
             module.stored(starts, 90, np.arange(333, dtype=np.int32), steps)
             found.setdefault("stored", []).append(steps.to_numpy())
@@ -149,6 +191,17 @@ def results() -> Iterator[dict[str, list[np.ndarray]]]:
                 found.setdefault(name, []).append(result)
             device.close()
     yield found
+
+
+def unusual(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Bases and exponents: of all sizes, and those that functions have a rule for."""
+    rules = [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 1e-38, 88.5, 88.9, -87.5, -103.9, -104, 128, -150, -149.5, 120, -1e5, 3e38]
+    x = rng.integers(0, 1 << 32, 4000, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    x[:1500] = rng.uniform(-150, 150, 1500)
+    x[1500 : 1500 + len(rules)] = rules
+    y = rng.choice(np.array([*rules, 2.2, 0.5, -3, 2, 7.25, 40], np.float32), 4000)
+    x[2000 : 2000 + len(rules) ** 2], y[2000 : 2000 + len(rules) ** 2] = np.repeat(rules, len(rules)), np.tile(rules, len(rules))
+    return x, y
 
 
 def derivatives(device: spy.Device, module: spy.Module) -> dict[str, np.ndarray]:
@@ -173,7 +226,7 @@ def derivatives(device: spy.Device, module: spy.Module) -> dict[str, np.ndarray]
 TAKEN: list[str] = []
 
 
-@pytest.mark.parametrize("name", [*"mandelbrot march escape collatz guarded counted skewed walk shade stored iterated apart bent bent_tangent".split()])
+@pytest.mark.parametrize("name", [*"mandelbrot march escape collatz guarded counted skewed walk shade stored iterated apart bent bent_tangent lookup waves fog histogram functions".split()])
 def test_same_bits(results: dict[str, list[np.ndarray]], name: str) -> None:
     plain, lanes = results[name]
     assert plain.tobytes() == lanes.tobytes()
@@ -182,7 +235,7 @@ def test_same_bits(results: dict[str, list[np.ndarray]], name: str) -> None:
 
 def test_what_has_lanes(results: dict[str, list[np.ndarray]]) -> None:
     """Functions that store in a loop are left as they are."""
-    assert [*"mandelbrot march escape collatz guarded skewed walk shade stored iterated iterated skewed bent bent".split()] == TAKEN
+    assert [*"mandelbrot march escape collatz guarded skewed walk shade lookup waves fog histogram functions stored iterated iterated skewed bent bent".split()] == TAKEN
 
 
 def test_values(results: dict[str, list[np.ndarray]]) -> None:
@@ -241,6 +294,7 @@ def texts_of(names: list[str], lanes: bool, options: dict[str, Any]) -> dict[str
 def test_which_kernels_change() -> None:
     """All others stay as they are: those that have no loop that ends at different times, one that computes too little,
     and one with an array that is too large for 32 elements."""
+    assert b"_spy_lanes_of_exp(" in texts_of(["fog"], True, {})["fog"]
     others = ["polynomial", "sines", "uniform_turns", "gcd", "large"]
     on, off = (texts_of(["mandelbrot", *others], lanes, {}) for lanes in (True, False))
     assert b"mandelbrot_0_lanes_" in on.pop("mandelbrot")

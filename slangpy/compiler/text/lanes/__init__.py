@@ -30,6 +30,8 @@ _WIDE_FOR_SINGLE = 8
 """So many operations of all lanes at once make up for one that is done for one lane after the other, in loops."""
 _WIDE_FOR_READ = 26
 """And so many for a number read at a place that differs by lane: from 0.6 times as fast at 24 over 1.2 at 30 to 2 to 5 above."""
+_WIDE_FOR_ELEMENT = 4
+"""And for an element of a local array at such a place: 2 times as fast at 7 to 10, 0.6 with a read beside it."""
 _MOST_WIDE, _MOST_SINGLE = 400, 24
 """Of all operations in a function: what compilers take about a second for, at 2 to 3 ms for each of some 50."""
 
@@ -94,5 +96,6 @@ def _is_worth_it(entry: Entry) -> bool:
     cost = Cost()
     for f in functions:
         cost.add(f.loops, 1)
-    is_small = all(f.whole.wide <= _MOST_WIDE and f.whole.single <= _MOST_SINGLE for f in functions)
-    return is_small and cost.wide >= max(4, _WIDE_FOR_SINGLE * cost.single + _WIDE_FOR_READ * cost.reads)
+    is_small = all(f.whole.wide <= _MOST_WIDE and f.whole.apart <= _MOST_SINGLE for f in functions)
+    others = _WIDE_FOR_SINGLE * cost.single + _WIDE_FOR_READ * cost.reads + _WIDE_FOR_ELEMENT * cost.elements
+    return is_small and cost.wide >= max(4, others)

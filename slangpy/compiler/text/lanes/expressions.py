@@ -38,16 +38,24 @@ _BITS = ("&", "|", "^")
 
 @dataclass
 class Cost:
-    """Operations of all lanes at once, those of one lane after the other, and reads of memory at places that differ."""
+    """Operations of all lanes at once, those of one lane after the other, reads of memory at places that differ, and elements
+    of local arrays at such places."""
 
     wide: int = 0
     single: int = 0
     reads: int = 0
+    elements: int = 0
+
+    @property
+    def apart(self) -> int:
+        """All that goes through lanes one after the other."""
+        return self.single + self.reads + self.elements
 
     def add(self, other: Cost, times: int) -> None:
         self.wide += other.wide * times
         self.single += other.single * times
         self.reads += other.reads * times
+        self.elements += other.elements * times
 
 
 class Callable(Protocol):
@@ -102,8 +110,8 @@ class Expressions:
     def _type(self, e: Expr) -> str:
         return self.analysis.types.of(e)
 
-    def _count(self, wide: int, single: int, reads: int = 0) -> None:
-        made = Cost(wide, single, reads)
+    def _count(self, wide: int, single: int, reads: int = 0, elements: int = 0) -> None:
+        made = Cost(wide, single, reads, elements)
         self.whole.add(made, 1)
         for cost in (self.once, *([self.loops] if self.depth else [])):
             cost.add(made, self.turns)
@@ -263,6 +271,31 @@ class Expressions:
             is_vector(type) and arguments_of(type)[0] in NUMBERS
         )
         return f"({e.text}{self._operand(e.kids[0], mask)})" if fits and e.text in "!~-" else None
+
+    def _index(self, e: Expr, mask: str) -> str | None:
+        """An element at a place that differs by lane."""
+        array, at = e.kids
+        if not self._is_number_at(e):
+            return None
+        self._count(0, 0, elements=1)
+        stored = self.direct_place(array)
+        if stored is None and self.shape(array) != SAME:
+            return None
+        return self._first(f"_spy_at({mask}, {stored or text_of(array)}, {self.value(at, self._type(at), mask)})")
+
+    def store_at(self, place: Expr, value: Expr, mask: str) -> str | None:
+        """An assignment to such an element of an array in lanes."""
+        array = self.direct_place(place.kids[0]) if place.kind == "index" and self._is_number_at(place) else None
+        if array is None:
+            return None
+        self._count(0, 0, elements=1)
+        at = self.value(place.kids[1], self._type(place.kids[1]), mask)
+        return f"_spy_put_at({mask}, {array}, {at}, {self.value(value, self._type(place), mask)});"
+
+    def _is_number_at(self, e: Expr) -> bool:
+        array, at = e.kids
+        is_array = self._type(array).startswith("FixedArray<") and not self._type(array).endswith("*")
+        return is_array and self._type(e) in NUMBERS and self._type(at) in NUMBERS[2:] and self.shape(at) != SAME
 
     def _binary(self, e: Expr, mask: str) -> str | None:
         left, right = e.kids

@@ -101,6 +101,8 @@ class LaneFunction(Expressions):
     place: int = 0
     """In the order of functions: after what it calls."""
     masks: int = 0
+    has_returned: bool = False
+    """Lanes have left what is written so far."""
     around: list[_Around] = field(default_factory=list)
 
     def write(self) -> str:
@@ -159,8 +161,12 @@ class LaneFunction(Expressions):
 
     def _return(self, s: Stmt, mask: str) -> list[str]:
         lines: list[str] = []
+        is_whole = mask == "_m" and not self.has_returned
+        self.has_returned = True
         if s.value is not None:
             value = self.value(s.value, self.analysis.function.result, mask)
+            if is_whole:  # all lanes that came
+                return [*self.flush(), f"return {value};"]
             lines = [*self.flush(), f"_spy_set({mask}, _r, {value});"]
         return [*lines, f"_gone = _gone | {mask};", f"{mask} = _spy_mask(false);"]
 
@@ -180,7 +186,7 @@ class LaneFunction(Expressions):
         type = self.analysis.types.of(s.place)
         place = self.direct_place(s.place)
         if place is None or not type:
-            return self.store(s.place, s.value, mask)
+            return self.store_at(s.place, s.value, mask) or self.store(s.place, s.value, mask)
         value = self.value(s.value, type, mask)
         if self.homes.get(root(s.place).text) == mask:  # lanes that are gone from here never look again
             return f"{place} = {value};"
