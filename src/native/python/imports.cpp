@@ -11,7 +11,7 @@ void bind_imports(nb::module_& m)
         "imports_in",
         [](const std::string& text) {
             nb::list found;
-            for (const syntax::Import& import : syntax::imports_in(text))
+            for (const syntax::Import& import : syntax::summarize(text).imports)
                 found.append(nb::make_tuple(nb::str(import.word.data(), import.word.size()), import.name));
             return found;
         },

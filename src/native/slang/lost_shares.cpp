@@ -172,11 +172,8 @@ private:
         const NodeId argument = use.path.whole;
         if (m_tree.parent(argument) != use.by || argument == use.by + 1)
             return true;
-        NodeId callee = m_tree.child(use.by, 0);
-        if (m_tree.is(callee, Kind::generic_use))
-            callee = m_tree.child(callee, 0);
         const size_t place = m_tree.place(argument) - 1;
-        for (const auto& [in, function] : m_scopes.callees(m_tree.main(callee), m_tree.count(use.by) - 1)) {
+        for (const auto& [in, function] : m_scopes.callees_of(use.by)) {
             const Direction direction = in->variables()[function->parameters[place]].direction;
             if (direction == Direction::inout || direction == Direction::ref)
                 return true;

@@ -13,11 +13,6 @@ namespace fs = std::filesystem;
 namespace spy {
 namespace {
 
-bool declares_type(std::string_view word)
-{
-    return word == "struct" || word == "interface" || word == "class" || word == "enum" || word == "typealias";
-}
-
 /// The files that an import may mean.
 std::vector<std::string> file_names(const syntax::Import& import)
 {
@@ -43,27 +38,12 @@ std::string read_file(const std::string& path)
 
 } // namespace
 
-SourceSummary summarize(std::string_view source)
-{
-    SourceSummary summary;
-    std::string_view previous;
-    for (const syntax::Token& token : syntax::tokens_of(source, true).tokens) {
-        const std::string_view word = token.text(source);
-        if (declares_type(previous) && token.kind == syntax::TokenKind::word)
-            summary.declared.emplace(word);
-        previous = word;
-    }
-    summary.imports = syntax::imports_in(source);
-    std::erase_if(summary.imports, [](const syntax::Import& import) { return import.word == "implementing"; });
-    return summary;
-}
-
 std::vector<Edit> name_cyclic_imports(std::string_view source, const Surroundings& around)
 {
     std::map<size_t, Edit> edits;
     if (around.cyclic.empty())
         return {};
-    const std::vector<syntax::Import> imports = summarize(source).imports;
+    const std::vector<syntax::Import> imports = syntax::summarize(source).imports;
     for (const auto& [i, file] : around.cyclic)
         edits[imports[i].begin] = {imports[i].begin, imports[i].end, "\"" + file + "\""};
     std::vector<Edit> sorted;
@@ -94,6 +74,8 @@ bool ImportMap::is_library(std::string_view path) const
 
 std::string ImportMap::find(const syntax::Import& import, const std::string& folder, std::string* file_name) const
 {
+    if (import.word == "implementing") // leads back to what includes it
+        return {};
     if (m_known.count("text:" + import.file()))
         return "text:" + import.file();
     std::vector<std::string> folders{folder};
@@ -114,7 +96,7 @@ const ImportMap::Known& ImportMap::known(const std::string& key)
     if (const auto found = m_known.find(key); found != m_known.end())
         return found->second;
     std::string text = read_file(key);
-    SourceSummary summary = summarize(text);
+    syntax::Summary summary = syntax::summarize(text);
     return m_known[key] = {std::move(text), std::move(summary), fs::path(key).parent_path().string(), nullptr};
 }
 
@@ -167,7 +149,7 @@ bool ImportMap::reaches_experimental(const std::optional<std::string>& text, con
     const std::lock_guard guard(m_mutex);
     const std::string file = canonical_path(path);
     std::set<std::string> seen;
-    return imports_experimental(syntax::imports_in(text ? *text : read_file(file)),
+    return imports_experimental(syntax::summarize(text ? *text : read_file(file)).imports,
                                 fs::path(file).parent_path().string(), seen);
 }
 
@@ -176,7 +158,10 @@ Surroundings ImportMap::around(std::string_view source, const std::string& name,
     const std::lock_guard guard(m_mutex);
     const std::string key = name.empty() ? canonical_path(path) : "text:" + name;
     const std::string folder = fs::path(name.empty() ? key : canonical_path(path)).parent_path().string();
-    const Known& own = m_known[key] = {std::string(source), summarize(source), folder, nullptr};
+    Known& own = m_known[key];
+    if (own.text != source)
+        own = {std::string(source), syntax::summarize(source), folder, nullptr};
+    own.folder = folder;
     Surroundings found;
     found.macros = m_defines.tree().macros();
     found.declared = own.summary.declared;

@@ -18,13 +18,6 @@
 
 namespace spy {
 
-struct SourceSummary {
-    std::set<std::string, std::less<>> declared; ///< types
-    std::vector<syntax::Import> imports;         ///< and what it includes
-};
-
-SourceSummary summarize(std::string_view source);
-
 /// A text with its tree and names. Stays where it is, because these refer to one another.
 class ParsedSource {
 public:
@@ -81,7 +74,7 @@ public:
 private:
     struct Known {
         std::string text;
-        SourceSummary summary;
+        syntax::Summary summary;
         std::string folder;
         std::shared_ptr<const ParsedSource> parsed; ///< null until another source imports it, and of the library's
 

@@ -72,7 +72,7 @@ std::set<std::string> Rewriter::library_imports(const std::string& source, const
     const Surroundings around = m_state->imports.around(source, name, path);
     std::set<std::string> names = around.asked_library;
     const auto may_use = [](const std::shared_ptr<const ParsedSource>& imported) {
-        return may_use_library(imported->text(), summarize(imported->text()).declared);
+        return may_use_library(imported->text(), syntax::summarize(imported->text()).declared);
     };
     if (may_use_library(source, around.declared) ||
         std::any_of(around.imported.begin(), around.imported.end(), may_use))

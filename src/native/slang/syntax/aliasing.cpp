@@ -17,8 +17,7 @@ struct Sum {
 
 Sum sum_of(const Tree& tree, NodeId n)
 {
-    while (tree.is(n, Kind::paren))
-        n = tree.child(n, 0);
+    n = unwrapped(tree, n);
     const auto number = [&](NodeId literal) {
         return std::strtol(std::string(tree.main(literal)).c_str(), nullptr, 0);
     };

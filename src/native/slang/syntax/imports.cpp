@@ -54,14 +54,23 @@ bool is_experimental(std::string_view file)
     return file == "neural" || file == "slang.neural" || file == "slang/neural";
 }
 
-std::vector<Import> imports_in(std::string_view source)
+Summary summarize(std::string_view source)
 {
-    std::vector<Import> found;
+    Summary found;
     const Tokens all = tokens_of(source);
+    std::string_view previous;
     for (size_t i = 0; i < all.tokens.size(); ++i) {
         const std::string_view word = all.tokens[i].text(source);
-        if (word == "import" || word == "implementing" || word == "__include")
-            add_imported(source, word == "__include" ? "include" : word, all.tokens, i + 1, found);
+        if (word == "import")
+            add_imported(source, "import", all.tokens, i + 1, found.imports);
+        else if (word == "implementing")
+            add_imported(source, "implementing", all.tokens, i + 1, found.imports);
+        else if (word == "__include")
+            add_imported(source, "include", all.tokens, i + 1, found.imports);
+        else if (all.tokens[i].kind == TokenKind::word &&
+                 is_among(previous, {"struct", "interface", "class", "enum", "typealias"}))
+            found.declared.emplace(word);
+        previous = word;
     }
     for (const Trivia& trivia : all.trivia) {
         if (trivia.kind != TriviaKind::directive)
@@ -69,13 +78,16 @@ std::vector<Import> imports_in(std::string_view source)
         const Directive directive = directive_of(source.substr(trivia.begin, trivia.end - trivia.begin));
         const size_t begin = size_t(directive.rest.data() - source.data());
         if (const size_t end = directive.word == "include" ? end_of_included(directive.rest) : 0; end > 0)
-            found.push_back({directive.word, std::string(directive.rest.substr(0, end)), begin, begin + end});
-        else if (directive.word == "define")
-            for (Import& inner : imports_in(directive.rest)) {
-                inner.begin += begin;
-                inner.end += begin;
-                found.push_back(std::move(inner));
+            found.imports.push_back({"include", std::string(directive.rest.substr(0, end)), begin, begin + end});
+        else if (directive.word == "define") {
+            Summary inner = summarize(directive.rest);
+            found.declared.merge(inner.declared);
+            for (Import& import : inner.imports) {
+                import.begin += begin;
+                import.end += begin;
+                found.imports.push_back(std::move(import));
             }
+        }
     }
     return found;
 }

@@ -334,6 +334,11 @@ const Function* Scopes::function(NodeId node) const
     return found == m_functions_by_node.end() ? nullptr : &m_functions[found->second];
 }
 
+std::vector<Scopes::Callee> Scopes::callees_of(NodeId call) const
+{
+    return callees(m_tree->main(callee_of(*m_tree, call)), m_tree->count(call) - 1);
+}
+
 std::vector<Scopes::Callee> Scopes::callees(std::string_view name, size_t count) const
 {
     std::vector<Callee> exact, longer;

@@ -58,6 +58,7 @@ public:
     };
     /// Those of a name, here and imported, which take `count` arguments (SIZE_MAX: any).
     std::vector<Callee> callees(std::string_view name, size_t count = SIZE_MAX) const;
+    std::vector<Callee> callees_of(NodeId call) const; ///< those that a call may mean
     /// The declarations of a struct, interface, enum, alias or extension of that name, here and imported.
     std::vector<std::pair<const Scopes*, NodeId>> types(std::string_view name) const;
     /// The fields that types of this source and imported ones have under a name.

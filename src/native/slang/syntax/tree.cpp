@@ -203,6 +203,26 @@ NodeId body_of(const Tree& tree, NodeId function)
     return or_none(tree, tree.child(function, place));
 }
 
+NodeId callee_of(const Tree& tree, NodeId call)
+{
+    const NodeId callee = tree.child(call, 0);
+    return tree.is(callee, Kind::generic_use) ? tree.child(callee, 0) : callee;
+}
+
+NodeId unwrapped(const Tree& tree, NodeId n)
+{
+    while (tree.is(n, Kind::paren))
+        n = tree.child(n, 0);
+    return n;
+}
+
+NodeId start_of_path(const Tree& tree, NodeId n)
+{
+    while (tree.is(n, Kind::member) || tree.is(n, Kind::index))
+        n = tree.child(n, 0);
+    return n;
+}
+
 NodeId condition_of(const Tree& tree, NodeId loop)
 {
     return or_none(tree, tree.child(loop, tree.is(loop, Kind::while_) ? 1 : 2));

@@ -189,6 +189,12 @@ NodeId result_of(const Tree& tree, NodeId function);
 NodeId parameters_of(const Tree& tree, NodeId function);
 /// The body of a function, accessor or lambda; `none` where it has none.
 NodeId body_of(const Tree& tree, NodeId function);
+/// The name or member that a call calls, `f` of `f<int>(x)`.
+NodeId callee_of(const Tree& tree, NodeId call);
+/// What a node is without brackets around it.
+NodeId unwrapped(const Tree& tree, NodeId n);
+/// What `a.b[i].c` picks parts of; the node itself where it picks none.
+NodeId start_of_path(const Tree& tree, NodeId n);
 /// The parts of a loop, whichever kind it is; `none` where it has no such part.
 NodeId condition_of(const Tree& tree, NodeId loop);
 

@@ -70,7 +70,7 @@ private:
             (m_tree.is(parent, Kind::binary) && m_tree.main(parent) == ",") ||
             (m_tree.is(parent, Kind::for_) && m_tree.child(parent, 3) == outer))
             return false;
-        const auto callees = callees_of(call);
+        const auto callees = m_scopes.callees_of(call);
         return !callees.empty() && std::all_of(callees.begin(), callees.end(), [](const auto& callee) {
             const NodeId result = syntax::result_of(callee.in->tree(), callee.function->node);
             const Shape shape = result == syntax::none ? Shape::unknown : syntax::type_at(*callee.in, result).shape;
@@ -85,14 +85,6 @@ private:
             if (m_tree.is(m_tree.parent(n), Kind::conditional) && n == m_tree.parent(n) + 1)
                 return true;
         return false;
-    }
-
-    std::vector<syntax::Scopes::Callee> callees_of(NodeId call) const
-    {
-        NodeId callee = m_tree.child(call, 0);
-        if (m_tree.is(callee, Kind::generic_use))
-            callee = m_tree.child(callee, 0);
-        return m_scopes.callees(m_tree.main(callee), m_tree.count(call) - 1);
     }
 
     bool is_before_loop(NodeId call) const
@@ -180,7 +172,7 @@ private:
 
     CallEffect effect_of(NodeId call, size_t argument) const
     {
-        const auto callees = callees_of(call);
+        const auto callees = m_scopes.callees_of(call);
         if (callees.empty()) // sincos
             return {true, true, true, true, false};
         CallEffect effect;

@@ -22,9 +22,8 @@ bool is_comma(const Tree& tree, NodeId n) { return tree.is(n, Kind::binary) && t
 /// The name that `v`, `c[i].x` begin with; `none` of others, as where brackets are around parts of it.
 NodeId root_of(const Tree& tree, NodeId n)
 {
-    while (tree.is(n, Kind::member) || tree.is(n, Kind::index))
-        n = tree.child(n, 0);
-    return tree.is(n, Kind::name) ? n : none;
+    const NodeId start = start_of_path(tree, n);
+    return tree.is(start, Kind::name) ? start : none;
 }
 bool is_path(const Tree& tree, NodeId n) { return root_of(tree, n) != none; }
 

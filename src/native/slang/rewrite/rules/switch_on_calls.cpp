@@ -16,15 +16,14 @@ using namespace syntax;
 bool may_derive(const Scopes& scopes, NodeId n)
 {
     const Tree& tree = scopes.tree();
-    while (tree.is(n, Kind::paren))
-        n = tree.child(n, 0);
+    n = unwrapped(tree, n);
     const bool is_operator = tree.is(n, Kind::binary);
     if (!tree.is(n, Kind::call) && !is_operator)
         return false;
-    const NodeId callee = is_operator ? n : tree.is(n + 1, Kind::generic_use) ? n + 2 : n + 1;
+    const NodeId callee = is_operator ? none : callee_of(tree, n);
     if (!is_operator && (scopes.variable_of(callee) != none || tree.macro(tree.main(callee)) != nullptr))
         return true; // a lambda
-    const auto callees = scopes.callees(tree.main(callee), is_operator ? 2 : tree.count(n) - 1);
+    const auto callees = is_operator ? scopes.callees(tree.main(n), 2) : scopes.callees_of(n);
     return std::any_of(callees.begin(), callees.end(),
                        [](const Scopes::Callee& found) { return found.function->may_be_differentiable; });
 }
