@@ -15,7 +15,7 @@ from ..base.own_names import own_names
 from ..errors import NativeValueError
 from .code import target_code
 from .executable import make_executable
-from .modules.reload import follow, source_changed
+from .pipeline import Pipeline
 from .progress import compiling, why_slow
 from .reports import report_step
 from .text.literals import remember
@@ -105,8 +105,7 @@ def check_own_code(what: str, device: Any, code: Any) -> None:
         )
 
 
-@own_names
-class ComputePipeline:
+class ComputePipeline(Pipeline[Any]):
     """The first entry point of a program in executable form.
 
     Compiled when made, or at the first use with `defer_target_compilation`; again after a hot reload.
@@ -125,78 +124,24 @@ class ComputePipeline:
                 f"create_compute_pipeline: '{names[0]}' is a {program.stages[0]} entry point; make a "
                 f"{kind.replace('_', '-')} pipeline of it with create_{kind}_pipeline()"
             )
-        self._device = device
-        self._program = program
-        self._label = label or names[0]
-        self._kernel: Any = None
-        self._layout: Any = None
-        self._generation: Any = None
-        self._used: _native.UsedParameters | None = None
-        follow(device, program.session)
-        if not defer_target_compilation:
-            self.compiled()
-
-    @property
-    def device(self) -> Any:
-        """The device that runs it."""
-        return self._device
-
-    @property
-    def program(self) -> Any:
-        """The program that it was made of."""
-        return self._program
-
-    @property
-    def label(self) -> str:
-        """Name for tools."""
-        return self._label
+        super().__init__(device, program, label or names[0], defer_target_compilation)
 
     @property
     def kernel(self) -> Any:
         """The native kernel of the sources as they are now; compiles at the first use."""
-        if self._device._state.watcher is not None:
-            source_changed(self._device)
-        return self.compiled()
-
-    @property
-    def used(self) -> _native.UsedParameters:
-        """What the compiled kernel uses of the parameters: the rest needs no value."""
-        self.compiled()
-        assert self._used is not None
-        return self._used
-
-    @property
-    def layout(self) -> Any:
-        """How the parameters are bound, as plain data."""
-        self._check_generation()
-        return self._layout
+        return self._newest()
 
     @property
     def thread_group_size(self) -> Any:
         """Threads of a group in x, y and z: `uint3`."""
         return _native.uint3(*self.layout.group_size)
 
-    @property
-    def native_handle(self) -> Any:
-        """The driver's object."""
-        return self.compiled().native_handle
+    def _read_layout(self) -> Any:
+        return self._program.binding_layout(0)
 
-    def _check_generation(self) -> None:
-        generation = self._program.generation
-        if self._generation != generation:
-            self._layout = self._program.binding_layout(0)
-            self._kernel = None
-            self._generation = generation
-
-    def compiled(self) -> Any:
-        """The native kernel, of the code for which `layout` was read last."""
-        if self._kernel is not None and self._generation == self._program.generation:
-            return self._kernel
-        self._check_generation()
-        if self._kernel is None:
-            self._kernel, code = compile_kernel(self._device, self._program, 0, self._layout, self._label)
-            self._used = used_parameters(self._device, [code], self._layout, self._label)
-        return self._kernel
+    def _build(self) -> tuple[Any, _native.UsedParameters]:
+        kernel, code = compile_kernel(self._device, self._program, 0, self._layout, self._label)
+        return kernel, used_parameters(self._device, [code], self._layout, self._label)
 
     def __repr__(self) -> str:
         return f"ComputePipeline(\n  label = {self._label!r},\n  thread_group_size = {self.thread_group_size}\n)"

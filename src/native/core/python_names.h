@@ -73,7 +73,7 @@ inline constexpr PythonAttribute program_report{"slangpy.device.device", "Device
 inline constexpr PythonAttribute kernel{"slangpy.compiler.kernel", "ComputePipeline", "kernel"};
 inline constexpr PythonAttribute compiled_pipeline{"slangpy.graphics.program_pipeline", "ProgramPipeline",
                                                    "compiled_pipeline"};
-inline constexpr PythonAttribute used{"slangpy.graphics.program_pipeline", "ProgramPipeline", "used"};
+inline constexpr PythonAttribute used{"slangpy.compiler.pipeline", "Pipeline", "used"};
 inline constexpr PythonName buffer_to_torch{"slangpy.device.memory", "buffer_to_torch"};
 inline constexpr PythonName as_array{"slangpy.device.memory", "as_array"};
 inline constexpr PythonName mapped{"slangpy.device.memory", "mapped"};
