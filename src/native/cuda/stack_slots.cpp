@@ -1,10 +1,9 @@
 #include "cuda/stack_slots.h"
 
 #include "core/error.h"
+#include "cuda/used_parts.h"
 
 #include <algorithm>
-#include <cctype>
-#include <cstdint>
 
 namespace spy {
 namespace {
@@ -40,7 +39,7 @@ std::string literal_indices(std::string_view program)
     for (size_t at = program.find(head); at != std::string_view::npos; at = program.find(head, at + 1)) {
         const size_t first = at + head.size();
         size_t last = first;
-        while (last < program.size() && std::isdigit(uint8_t(program[last])))
+        while (last < program.size() && is_cuda_digit(program[last]))
             ++last;
         if (last == first || program.substr(last, 2) != ")]")
             continue;
@@ -51,8 +50,6 @@ std::string literal_indices(std::string_view program)
     return result;
 }
 
-bool is_name_char(char c) { return std::isalnum(uint8_t(c)) || c == '_'; }
-
 /// The names of groupshared variables, each between spaces.
 std::string shared_names(std::string_view program)
 {
@@ -60,10 +57,10 @@ std::string shared_names(std::string_view program)
     std::string names = " ";
     for (size_t at = program.find(head); at != std::string_view::npos; at = program.find(head, at + 1)) {
         size_t last = std::min(program.find_first_of(";=", at), program.size());
-        while (last > at && !is_name_char(program[last - 1]))
+        while (last > at && !is_cuda_name(program[last - 1]))
             --last;
         size_t first = last;
-        while (first > at && is_name_char(program[first - 1]))
+        while (first > at && is_cuda_name(program[first - 1]))
             --first;
         names += cat(program.substr(first, last - first), " ");
     }
@@ -77,7 +74,7 @@ size_t end_of_local_write(std::string_view program, size_t at, size_t behind_hea
     if (at == 0 || program[at - 1] != '*' || program.substr(behind_head, 1) != "&")
         return 0;
     size_t end = behind_head + 1;
-    while (end < program.size() && is_name_char(program[end]))
+    while (end < program.size() && is_cuda_name(program[end]))
         ++end;
     const std::string_view name = program.substr(behind_head + 1, end - behind_head - 1);
     if (name.empty() || program.substr(end, 1) != "," || shared.find(cat(" ", name, " ")) != std::string::npos)

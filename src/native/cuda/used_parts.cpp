@@ -13,9 +13,6 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
-constexpr bool is_name_char(char c) { return is_digit(c) || c == '_' || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
-
 struct Token {
     enum class Kind { name, sign, other, directive, end };
     Kind kind = Kind::end;
@@ -45,9 +42,9 @@ public:
             for (++m_at; m_at < m_text.size() && m_text[m_at] != c; ++m_at)
                 m_at += m_text[m_at] == '\\';
             ++m_at;
-        } else if (is_name_char(c)) {
-            kind = is_digit(c) ? Token::Kind::other : Token::Kind::name;
-            while (m_at < m_text.size() && is_name_char(m_text[m_at]))
+        } else if (is_cuda_name(c)) {
+            kind = is_cuda_digit(c) ? Token::Kind::other : Token::Kind::name;
+            while (m_at < m_text.size() && is_cuda_name(m_text[m_at]))
                 ++m_at;
         } else {
             ++m_at;

@@ -5,6 +5,9 @@
 
 namespace spy {
 
+constexpr bool is_cuda_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_cuda_name(char c) { return is_cuda_digit(c) || c == '_' || ((c | 32) >= 'a' && (c | 32) <= 'z'); }
+
 /// The library without the declarations that neither `program` nor what stays names: reading the library is most of
 /// NVRTC's work for a small kernel. All functions of one name stay or go together, and an operator stays with any of
 /// the types that it takes, so no call means another function; what then fails to compile needs the whole library.
