@@ -15,18 +15,19 @@ from functools import cache as once
 from .. import _native
 from ..base import libslang
 from ..config import config
-from .cache import cache, digest
+from .cache import DiskCache, cache_by, digest
 from .package_files import planner_hash
 
 
-def expect_compiler(kind: _native.DeviceType) -> None:
-    """Starts what compiles for devices of a kind (`automatic`: whichever there is) and returns at once. What fails here
-    fails again, with its message, where it is first needed."""
-    if kind is not _native.DeviceType.null and _will_compile(kind.name):
+def expect_compiler(desc: _native.DeviceDesc) -> None:
+    """Starts what compiles for a device that is about to open, and returns at once. What fails here fails again, with its
+    message, where it is first needed."""
+    kind = desc.type
+    if kind is not _native.DeviceType.null and _will_compile(kind.name, cache_by(desc, "module_cache")):
         _start(kind in (_native.DeviceType.cuda, _native.DeviceType.automatic))
 
 
-def _will_compile(kind: str) -> bool:
+def _will_compile(kind: str, cache: DiskCache) -> bool:
     if not config.cache_enabled:
         return True
     if config.shipped_cache is not None or config.cache_shared:  # made beforehand, so that nobody compiles
@@ -45,7 +46,10 @@ def _start(with_nvrtc: bool) -> None:
         libslang.start_background()
     except ImportError:  # the compiler is not there, and kernels may all be known
         return
-    threading.Thread(target=_prepare, args=(with_nvrtc,), name="slangpy-early").start()
+    try:
+        threading.Thread(target=_prepare, args=(with_nvrtc,), name="slangpy-early").start()
+    except RuntimeError:  # a process that may have no more threads
+        return
 
 
 def _prepare(with_nvrtc: bool) -> None:

@@ -80,7 +80,7 @@ class Device(CoopVecMatrices, Shared):
         elif args and isinstance(args[0], str):
             args = (device_type(args[0]), *args[1:])
         desc = _native._device_desc(*args, **kwargs)
-        early.expect_compiler(desc.type)
+        early.expect_compiler(desc)
         self = super().__new__(cls, desc)  # pyright: ignore[reportCallIssue]: stubs have no __new__
         self._desc = desc
         self._state = DeviceState()

@@ -248,7 +248,11 @@ def cache_of(device: Any, kind: str = "shader_cache") -> DiskCache:
     caches = device._state.caches
     found = caches.get(kind)
     if found is None:
-        path = getattr(device.desc, f"{kind}_path")
-        found = cache if path is None else DiskCache(config.data_dir / path, device.desc.shader_cache_size)
-        caches[kind] = found
+        caches[kind] = found = cache_by(device.desc, kind)
     return found
+
+
+def cache_by(desc: Any, kind: str) -> DiskCache:
+    """The same for a device that is yet to be opened, made anew."""
+    path = getattr(desc, f"{kind}_path")
+    return cache if path is None else DiskCache(config.data_dir / path, desc.shader_cache_size)
