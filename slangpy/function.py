@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -402,6 +403,8 @@ class FunctionNode(_native.CallSite, Shared):
     # --- calling
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the function. torch.compile reads this method; Python itself takes the native slot (see below)."""
+        if sys.modules.get("torch") is None:  # it need not be installed
+            return _native.CallSite.__call__(self, *args, **kwargs)
         from .pytorch.compile import is_compiling, traced_call
 
         return traced_call(self, args, kwargs) if is_compiling() else _native.CallSite.__call__(self, *args, **kwargs)

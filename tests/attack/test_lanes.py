@@ -11,6 +11,8 @@ import pytest
 
 import slangpy as spy
 
+pytest.importorskip("torch")
+
 from .hunt import Hunt, seed_of
 from .lanes.forward import FAMILY
 

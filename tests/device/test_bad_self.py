@@ -30,7 +30,7 @@ m = spy.Module.load_from_source(device, "bad_self", SOURCE)
 tensor = spy.Tensor.zeros(device, (3,), "float")
 modules = [spy, _native, _slang, _native.math, spy.reflection]
 for info in pkgutil.walk_packages(spy.__path__, "slangpy."):
-    if not any(word in info.name for word in ("jax", "torch", "tools", "tk_dialog", "__main__")):
+    if not any(word in info.name for word in ("jax", "torch", "tools", "tk_dialog", "__main__", "neural.nn")):
         modules.append(importlib.import_module(info.name))
 classes = {c for module in modules for c in vars(module).values() if inspect.isclass(c) and c.__module__.startswith("slangpy")}
 classes = sorted((c for c in classes if not issubclass(c, (enum.Enum, BaseException))), key=lambda c: (c.__module__, c.__name__))

@@ -11,6 +11,8 @@ import pytest
 
 import slangpy
 
+pytest.importorskip("torch")  # some names are torch's own
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.null
 DIRECTIVE = re.compile(r"^\.\. (?:auto|py:)(?:class|function|exception|module):: (\w[\w.]*)", re.M)

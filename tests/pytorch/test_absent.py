@@ -12,6 +12,7 @@ import numpy as np
 import slangpy as spy
 module = spy.Module.load_from_source(spy.create_device(type=spy.DeviceType.cpu), "absent", "float twice(float x) { return 2 * x; }")
 assert module.twice(np.ones(3, np.float32), _result="numpy").tolist() == [2, 2, 2]
+assert spy.Function.__call__(module.twice, 3.0) == 6  # what subclasses of users inherit
 assert not spy.is_torch_bridge_available() and not spy.is_torch_tensor(1)
 assert "torch" in spy.get_torch_bridge_fallback_reason()
 for use in (lambda: spy.diff_pair, spy.create_torch_device):
