@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from typing import Any
+
+from .spirv import instructions
 
 _DECLARATION = re.compile(r"struct GlobalParams_\d+\s*\{(.*?)\n\s*\};", re.DOTALL)
 _REGISTER = re.compile(rb"((?:\[int\(\d+\)\])*) : register\(([tusb])(\d+)(?:, space(\d+))?\)")
@@ -97,13 +98,9 @@ def _mentions(text: str, path: str, names: dict[str, str], blocks: set[str]) -> 
 
 def _bindings(code: bytes) -> set[tuple[int, int]]:
     """(descriptor set, binding) of all variables of a SPIR-V module."""
-    words = struct.unpack(f"<{len(code) // 4}I", code[: len(code) // 4 * 4])
     sets: dict[int, int] = {}
     bindings: dict[int, int] = {}
-    at = 5  # after the header
-    while at < len(words):
-        count, operation = words[at] >> 16, words[at] & 0xFFFF
-        if operation == 71 and count == 4 and words[at + 2] in (33, 34):  # OpDecorate ... Binding, DescriptorSet
-            (bindings if words[at + 2] == 33 else sets)[words[at + 1]] = words[at + 3]
-        at += max(count, 1)
+    for operation, operands in instructions(code):
+        if operation == 71 and len(operands) == 3 and operands[1] in (33, 34):  # OpDecorate ... Binding, DescriptorSet
+            (bindings if operands[1] == 33 else sets)[operands[0]] = operands[2]
     return {(sets.get(variable, 0), binding) for variable, binding in bindings.items()}

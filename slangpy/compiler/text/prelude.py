@@ -19,6 +19,7 @@ from .hlsl import check_hlsl, with_any_index, with_halves
 from .host import END_OF_PRELUDE, host_inputs, with_host, with_one_entry
 from .mends import mended_cpp, mended_cuda, mends
 from .short import short_inputs
+from .spirv import instructions
 from .statics import with_statics
 from .stores import store_inputs, with_whole_stores
 from .wrapping import names_narrow, wrapping, wrapping_header, wrapping_inputs
@@ -280,22 +281,14 @@ _FLOAT_ONLY = dict(
 
 
 def _check_doubles(code: bytes, label: str) -> None:
-    if len(code) % 4:
-        return
-    words = memoryview(code).cast("I")
     doubles: set[int] = set()
-    at = 5
-    while at < len(words) and (size := words[at] >> 16):
-        opcode = words[at] & 0xFFFF
-        if (opcode == 22 and words[at + 2] == 64) or (
-            opcode == 23 and words[at + 2] in doubles
-        ):  # OpTypeFloat, -Vector
-            doubles.add(words[at + 1])
+    for opcode, operands in instructions(code):
+        if (opcode == 22 and operands[1] == 64) or (opcode == 23 and operands[1] in doubles):  # OpTypeFloat, -Vector
+            doubles.add(operands[0])
         elif opcode == 54 and not doubles:  # OpFunction: types are all known
             return
-        elif opcode == 12 and words[at + 1] in doubles and words[at + 4] in _FLOAT_ONLY:  # OpExtInst
+        elif opcode == 12 and operands[0] in doubles and operands[3] in _FLOAT_ONLY:  # OpExtInst
             raise NotImplementedError(
-                f"{label} uses {_FLOAT_ONLY[words[at + 4]]} of double (other functions, such as log10, sinpi or ldexp, use it "
+                f"{label} uses {_FLOAT_ONLY[operands[3]]} of double (other functions, such as log10, sinpi or ldexp, use it "
                 "too), which Vulkan has for float only; convert to float there, or use a cpu or cuda device"
             )
-        at += size

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from .spirv import instructions
 
 Block: TypeAlias = tuple[int, int] | None
 """A uniform block by descriptor set and binding; None: the parameters of the entry point itself (push constants, or a record
@@ -84,21 +84,11 @@ class _Module:
         self.read.add((part.block, part.begin, part.begin + (self.size(part.type) if part.size is None else part.size)))
 
 
-def _instructions(code: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Operation and operands."""
-    words = struct.unpack(f"<{len(code) // 4}I", code[: len(code) // 4 * 4])
-    at = 5  # after the header
-    while at < len(words):
-        count = max(words[at] >> 16, 1)
-        yield words[at] & 0xFFFF, words[at + 1 : at + count]
-        at += count
-
-
 def bytes_read(code: bytes) -> set[Range]:
     """The bytes that the module reads, of all its uniform blocks."""
     module = _Module()
     whole: dict[int, _Part] = {}  # loaded at once: what counts is the parts that are taken out of them
-    for operation, operands in _instructions(code):
+    for operation, operands in instructions(code):
         if operation < _FUNCTION_CALL or operation in (_VARIABLE, _DECORATE, _MEMBER_DECORATE):
             _declare(module, operation, operands)
         elif operation in (_ACCESS_CHAIN, _IN_BOUNDS_ACCESS_CHAIN):
