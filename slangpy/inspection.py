@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .compiler.modules.facts import TextFacts
 from .compiler.modules.loaded import declared_names
-from .plan.declared import declared, enum_values, generic_parameters, members_of
+from .plan.declared import declared, generic_parameters, members_of
 from .plan.resolve.target import Target, parameters_of
 from .reflection import SlangType
 
@@ -216,7 +216,7 @@ def declared_as(overload: Overload, name: str) -> str:
 
 def _type_lines(name: str, struct: Struct) -> list[str]:
     if struct.type.kind == "enum":
-        return [f"enum {name} {{ {', '.join(enum_values(struct.module, struct.full_name))} }}"]
+        return [f"enum {name} {{ {', '.join(struct.type.type_reflection.enum_names)} }}"]
     fields = " ".join(f"{field.type.full_name} {key};" for key, field in struct.fields.items())
     methods = [found for child in names_in(struct) if hasattr(found := struct.try_get_child(child), "core")]
     if struct.type.kind == "interface":

@@ -18,26 +18,10 @@ def members_of(decl: Any) -> list[Any]:
 
 def declared(module: Any, path: list[str]) -> list[Any]:
     """What a module declares by a path of names, in generics too."""
-    return declared_in(module.device_module, path)
-
-
-def declared_in(slang_module: Any, path: list[str]) -> list[Any]:
-    """The same of a module of the compiler."""
-    found = [slang_module.module_decl]
+    found = [module.device_module.module_decl]
     for name in path:
         found = [child for decl in found for child in members_of(decl) if child.name == name]
     return found
-
-
-def enum_values(module: Any, full_name: str) -> list[str]:
-    """The names of an enum's values, in order; none where neither the module nor the modules linked to it declare it."""
-    path = full_name.replace("::", ".").split(".")
-    modules = module._compiled.modules if module is not None else ()
-    for decl in (decl for slang_module in modules for decl in declared_in(slang_module, path)):
-        names = [child.name for child in members_of(decl) if child.name and "$" not in child.name]
-        if decl.kind.name == "enum" and names:
-            return names
-    return []
 
 
 def generic_parameters(generic: Any) -> str:

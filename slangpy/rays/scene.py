@@ -19,6 +19,9 @@ from .shapes import Array, Boxes, Instance, Mesh, Shape, Spheres, check_points, 
 _COLUMNS = {Kind.triangles: 3, Kind.spheres: 4, Kind.boxes: 6}
 _FIELDS = {Kind.triangles: "vertices", Kind.spheres: "spheres", Kind.boxes: "boxes"}
 
+_FORMS = ("triangles", "spheres", "boxes", "meshes", "instances")
+"""As rays::Form in slang/rays/traverse.slang."""
+
 
 @dataclass(frozen=True)
 class _Part:
@@ -113,6 +116,11 @@ class Scene:
         """The value of the parameter."""
         return self._this
 
+    def write_to_cursor(self, cursor: Any) -> None:
+        """Writes the value into a `rays::Scene` of a cursor."""
+        fields = {name: value for name, value in self._this.items() if name != "_type"}
+        cursor.write({**fields, "form": _FORMS.index(self._this["form"])})
+
     def __repr__(self) -> str:
         count = sum(part.tree.given.count for part in self._parts)
         return f"Scene({len(self._instances)} instances of {len(self._parts)} shapes, {count} primitives, {self._device.type.name})"
@@ -189,7 +197,7 @@ class Scene:
             "_type": "rays::Scene", "nodes": self._nodes, "primitives": self._primitives,
             "instances": _records(device, self._instances, parts, matrices), "vertices": self.vertices,
             "triangles": self._triangles, "spheres": self.spheres, "boxes": self.boxes,
-            "top": 0 if is_flat else self._top_node, "kind": int(parts[0].tree.given.kind), "is_flat": int(is_flat),
+            "form": _form_of(parts, is_flat), "top": 0 if is_flat else self._top_node,
             "extent": parts[0].tree.extent if is_flat else float(np.abs(self._bounds).max()),
             "_spy_structure": self._structure.device_address if self._structure else False,  # another kernel than numbers
         }  # fmt: skip
@@ -237,6 +245,14 @@ def _given(device: Device, number: int, shape: Shape) -> Given:
     rows = np.arange(points.shape[0]).reshape(-1, 3) if shape.triangles is None else shape.triangles
     triangles = index_tensor(device, f"{what}: triangles", rows)
     return Given(what, Kind.triangles, triangles.shape[0], points, triangles)
+
+
+def _form_of(parts: list[_Part], is_flat: bool) -> str:
+    """The value of rays::Form, by name: a constant of the kernels that take the scene."""
+    kinds = {part.tree.given.kind for part in parts}
+    if is_flat:
+        return parts[0].tree.given.kind.name
+    return "meshes" if kinds == {Kind.triangles} else "instances"
 
 
 def _place(shapes: list[Shape], trees: list[Tree]) -> list[_Part]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...reflection import SlangType
-from ..declared import enum_values
 from ..records import Binding, Value
 from ..slang_text import slang_name
 from .base import Context, NoMatch, no_match, register
@@ -15,9 +14,7 @@ def _bind_text(value: Value, type_: SlangType, context: Context) -> Binding:
     text = value.details.get("text")
     if text is None or type_.kind != "enum":
         raise no_match(value, type_)
-    known = enum_values(context.module, type_.full_name)
-    if not known:
-        raise no_match(value, type_, "the names of its values are not known here: pass a number")
+    known = type_.type_reflection.enum_names
     if text not in known:
         raise NoMatch(f"enum {type_.full_name} has no value '{text}'; its values are {', '.join(known)}")
     return Binding("literal", value, type_.full_name, type_, stored=f"{slang_name(type_.full_name)}.{text}", cost=(1, 0))

@@ -139,6 +139,8 @@ void bind_types(nb::module_& m)
             "constructors", list_of<TypeReflection, &TypeReflection::constructors>,
             "Its constructors, the member-wise one that Slang makes included. Those of a generic struct speak of\n"
             "its parameters; substitute() gives the types.")
+        .def_prop_ro("enum_names", &TypeReflection::enum_names,
+                     "The names of an enum's values, in order; of other types none.")
         .def("substitute", &TypeReflection::substitute, nb::arg("type"),
              "The type with this generic type's arguments in place of its parameters.");
     bind_attributes<TypeReflection>(type);

@@ -103,6 +103,7 @@ public:
     /// Constructors of a struct, the one that Slang makes of the members included. Those of a generic struct speak of
     /// its parameters (Slang cannot specialise them): substitute() gives the types.
     std::vector<ref<FunctionReflection>> constructors() const;
+    std::vector<std::string> enum_names() const; ///< of an enum's values, wherever the session has it from
     /// `type`, which speaks of the parameters of this generic type, with this type's arguments in their place.
     ref<TypeReflection> substitute(const TypeReflection& type) const;
 };

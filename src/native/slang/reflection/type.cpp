@@ -178,27 +178,28 @@ std::vector<std::string> path_of(const std::string& full_name)
     return path;
 }
 
-/// The struct declaration at path[depth...] below `decl`.
-slang::DeclReflection* find_struct(slang::DeclReflection* decl, const std::vector<std::string>& path, size_t depth)
+using DeclKind = slang::DeclReflection::Kind;
+
+/// The declaration of this kind at path[depth...] below `decl`.
+slang::DeclReflection* find_declared(slang::DeclReflection* decl, DeclKind wanted, const std::vector<std::string>& path,
+                                     size_t depth = 0)
 {
-    using Kind = slang::DeclReflection::Kind;
     for (unsigned i = 0; i < decl->getChildrenCount(); ++i) {
         slang::DeclReflection* child = decl->getChild(i);
-        Kind kind = child->getKind();
+        DeclKind kind = child->getKind();
         if (path[depth] != text_or_empty(child->getName()))
             continue;
-        if (kind == Kind::Generic) {
+        if (kind == DeclKind::Generic) {
             slang::GenericReflection* generic = child->asGeneric();
             child = generic ? generic->getInnerDecl() : nullptr;
-            kind = child ? child->getKind() : Kind::Unsupported;
+            kind = child ? child->getKind() : DeclKind::Unsupported;
         }
-        if (kind != Kind::Struct && kind != Kind::Namespace)
-            continue;
         if (depth + 1 == path.size()) {
-            if (kind == Kind::Struct)
+            if (kind == wanted)
                 return child;
-        } else if (slang::DeclReflection* found = find_struct(child, path, depth + 1)) {
-            return found;
+        } else if (kind == DeclKind::Struct || kind == DeclKind::Namespace) {
+            if (slang::DeclReflection* found = find_declared(child, wanted, path, depth + 1))
+                return found;
         }
     }
     return nullptr;
@@ -217,7 +218,7 @@ std::vector<ref<FunctionReflection>> TypeReflection::constructors() const
     slang::GenericReflection* generic = slang()->getGenericContainer();
     slang::DeclReflection* declared = generic ? generic->getInnerDecl() : nullptr;
     for (SlangInt i = 0; i < session->getLoadedModuleCount(); ++i) {
-        slang::DeclReflection* found = find_struct(session->getLoadedModule(i)->getModuleReflection(), path, 0);
+        slang::DeclReflection* found = find_declared(session->getLoadedModule(i)->getModuleReflection(), DeclKind::Struct, path);
         if (!found || (generic ? found != declared : found->getType() != slang()))
             continue; // a struct of the same name in another module
         for (unsigned k = 0; k < found->getChildrenCount(); ++k) {
@@ -229,6 +230,23 @@ std::vector<ref<FunctionReflection>> TypeReflection::constructors() const
         break;
     }
     return result;
+}
+
+std::vector<std::string> TypeReflection::enum_names() const
+{
+    const auto lock = enter();
+    std::vector<std::string> names;
+    const std::vector<std::string> path = path_of(full_type_name(slang()));
+    slang::ISession* session = m_layout->state->session.get();
+    for (SlangInt i = 0; i < session->getLoadedModuleCount() && names.empty(); ++i) {
+        slang::DeclReflection* found = find_declared(session->getLoadedModule(i)->getModuleReflection(), DeclKind::Enum, path);
+        for (unsigned k = 0; found && k < found->getChildrenCount(); ++k) {
+            std::string name = to_text(found->getChild(k)->getName());
+            if (!name.empty() && name.find('$') == std::string::npos)
+                names.push_back(std::move(name));
+        }
+    }
+    return names;
 }
 
 ref<TypeReflection> TypeReflection::substitute(const TypeReflection& type) const
