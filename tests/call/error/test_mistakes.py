@@ -8,6 +8,7 @@ import enum
 import os
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -294,6 +295,22 @@ def test_enums_by_name(s: Subject) -> None:
     assert m.chosen_in({"mode": "slow", "x": X}, _result="numpy").tolist() == X.tolist()
     assert m.chosen_in({"mode": "fast", "x": X}, _result="numpy").tolist() == [0] * 4
     assert m.chosen(enum.Enum("Mode", {"quick": "slow"}).quick) == 1  # type: ignore
+
+
+def test_enums_of_imported_modules_by_name(s: Subject, tmp_path: Path) -> None:
+    (tmp_path / "their_modes.slang").write_text(
+        "namespace their {\nstruct Filter {\nenum Mode { off, linear = 7 };\n};\n}\nenum Sides { left, right = 4 };\n", encoding="utf-8"
+    )
+    main = tmp_path / "uses_modes.slang"
+    main.write_text(
+        "import their_modes; int mode(their::Filter::Mode m) { return int(m); } int side(Sides s, int i) { return int(s) + i; }",
+        encoding="utf-8",
+    )
+    m = spy.Module.load_from_file(s.device, str(main))
+    assert [m.mode(name) for name in ("off", "linear")] == [0, 7]
+    assert m.side("right", np.arange(3, dtype=np.int32), _result="numpy").tolist() == [4, 5, 6]
+    with pytest.raises(spy.ResolveException, match="enum .*Mode has no value 'fast'; its values are off, linear"):
+        m.mode("fast")
 
 
 def test_none_and_values_for_optional(s: Subject) -> None:
