@@ -6,7 +6,8 @@ SLANGPY_TEST_DEBUG     1: devices with debug layers: the first run of each backw
                        device lies between pages that fault
 SLANGPY_TEST_LAYERS    0: Vulkan devices without validation layers; 1: their absence is a failure; default: if installed
 SLANGPY_TEST_REQUIRE_WINDOWS  1: where windows cannot be tested (no Xvfb, xdotool, glfw or imgui-bundle), that is a failure
-SLANGPY_TEST_ALL       1: nothing is left out: tests marked `one` run on every device, and those marked `nightly` run
+SLANGPY_TEST_ALL       1: nothing is left out: tests marked `one` run on every device, those marked `nightly` run, and all kernels
+                       of the CPU device are compiled with optimisation (tiers.py says where they are not otherwise)
 SLANGPY_TEST_DURATIONS a file for the seconds of each test (durations.py)
 
 Each test case is of one tier, by which `-m` selects: `null` (no device, or the null device: planning, text, messages),
@@ -22,6 +23,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -31,17 +33,22 @@ from pathlib import Path
 
 import durations
 import pytest
+import tiers
 
 os.environ.setdefault("SLANGPY_PROGRESS", "0")  # for child processes, whose stderr tests read
 os.environ.setdefault("SLANGPY_FULL_TRACEBACK", "1")
 # Mesa's software driver: most of its time went to making kernels fast that run once.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
+EVERYTHING = os.environ.get("SLANGPY_TEST_ALL") == "1"
+# The CPU device's compiler, for child processes too; most of its time went the same way.
+COMPILER = Path(__file__).with_name("compiler") / "g++"
+if not EVERYTHING and sys.platform == "linux" and shutil.which("g++"):
+    os.environ.setdefault("CXX", str(COMPILER))
 
 from slangpy import Device, DeviceType
 from slangpy._native import _missing_layer, _take_vulkan_debug_messages
 from slangpy.config import config
 
-EVERYTHING = os.environ.get("SLANGPY_TEST_ALL") == "1"
 ALL_TYPES = ("null", "cpu", "vulkan", "d3d12", "cuda")
 
 
@@ -155,7 +162,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         pytest.skip(f"d3d12: {next(filter(None, lacks.groups()))}")
 
 
-_devices: dict[DeviceType, Device] = {}
+_devices: dict[tuple[DeviceType, str], Device] = {}
+"""Shared devices by their type and the flags of their kernels: a device remembers how its kernels are named in the cache, and
+two sets of flags have two sets of names (slangpy counts variables of the environment that begin with SLANG_)."""
 
 
 def _open(device_type: DeviceType) -> Device:
@@ -190,12 +199,26 @@ def no_validation_messages() -> Iterator[None]:
     """Fails the test during which a Vulkan validation layer said anything."""
     _take_vulkan_debug_messages()
     yield
-    shared = _devices.get(DeviceType.vulkan)
-    if shared is not None and not shared.is_closed:
-        shared.wait()  # commands are checked when they are submitted
+    for (device_type, _), shared in _devices.items():
+        if device_type is DeviceType.vulkan and not shared.is_closed:
+            shared.wait()  # commands are checked when they are submitted
     messages = _take_vulkan_debug_messages()
     if messages:
         pytest.fail("Vulkan validation layers:\n" + "\n".join(messages), pytrace=False)
+
+
+FLAGS = "SLANG_TEST_CXXFLAGS"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def flags_of_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Kernels of the CPU device are compiled without optimisation in the files that tiers.py names."""
+    if os.environ.get("CXX") != str(COMPILER) or tiers.is_optimised(request.path):
+        os.environ.pop(FLAGS, None)
+    else:
+        os.environ[FLAGS] = "-O0"
+    yield
+    os.environ.pop(FLAGS, None)
 
 
 def _environment() -> dict[str, str]:
@@ -254,9 +277,10 @@ def _resident() -> int:
 @pytest.fixture
 def device(device_type: DeviceType) -> Device:
     """One open device of each type under test, shared by all tests that do not close it."""
-    if device_type not in _devices or _devices[device_type].is_closed:
-        _devices[device_type] = _open(device_type)
-    return _devices[device_type]
+    key = device_type, os.environ.get(FLAGS, "") if device_type is DeviceType.cpu else ""
+    if key not in _devices or _devices[key].is_closed:
+        _devices[key] = _open(device_type)
+    return _devices[key]
 
 
 @pytest.fixture
