@@ -11,8 +11,9 @@ SLANGPY_TEST_ALL       1: nothing is left out: tests marked `one` run on every d
 SLANGPY_TEST_DURATIONS a file for the seconds of each test (durations.py)
 
 Each test case is of one tier, by which `-m` selects: `null` (no device, or the null device: planning, text, messages),
-`one` (the first device that runs kernels, the CPU wherever there is one), `each` (the others), and `nightly`, which runs
-only where it is asked for. A function marked `one` tests what does not depend on the device; it has no cases in `each`. A function
+`one` (the first device that runs kernels, the CPU wherever there is one), `each` (the others, and the files that run whole
+programs, which tiers.py names), and `nightly`, which runs only where it is asked for; `nightly_on` names devices on which a
+function is nightly because another device shows the same. A function marked `one` tests what does not depend on the device; it has no cases in `each`. A function
 that takes no device is of the tier `one` unless it is marked `null`. tiers.py makes single cases of a function `nightly`;
 `elsewhere(*names)` does so for all cases of `each` but those of the functions or parameters that it names: the sample of a
 file or function which the gate runs on every device.
@@ -23,7 +24,6 @@ from __future__ import annotations
 import gc
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -33,17 +33,13 @@ from pathlib import Path
 
 import durations
 import pytest
-import tiers
+import tiers  # before slangpy, which asks at once which C++ compiler to take
+from tiers import EVERYTHING
 
 os.environ.setdefault("SLANGPY_PROGRESS", "0")  # for child processes, whose stderr tests read
 os.environ.setdefault("SLANGPY_FULL_TRACEBACK", "1")
 # Mesa's software driver: most of its time went to making kernels fast that run once.
 os.environ.setdefault("GALLIVM_PERF", "nopt")
-EVERYTHING = os.environ.get("SLANGPY_TEST_ALL") == "1"
-# The CPU device's compiler, for child processes too; most of its time went the same way.
-COMPILER = Path(__file__).with_name("compiler") / "g++"
-if not EVERYTHING and sys.platform == "linux" and shutil.which("g++"):
-    os.environ.setdefault("CXX", str(COMPILER))
 
 from slangpy import Device, DeviceType
 from slangpy._native import _missing_layer, _take_vulkan_debug_messages
@@ -81,8 +77,11 @@ def _tier(item: pytest.Item, first: str | None) -> str:
     params = callspec.params if callspec else {}
     device_type = params.get("device_type")
     name = params.get("where", first) if device_type is None else device_type.name
+    late = item.get_closest_marker("nightly_on")
+    if late is not None and name in late.args:
+        return "nightly"
     if name in ("null", first):
-        return "null" if name == "null" else "one"
+        return "null" if name == "null" else "each" if tiers.is_whole(item.path) else "one"
     sample = item.get_closest_marker("elsewhere")
     parts = f"-{getattr(item, 'originalname', item.name)}-{callspec.id if callspec else ''}-"
     return "each" if sample is None or any(f"-{one}-" in parts for one in sample.args) else "nightly"
@@ -118,6 +117,7 @@ def pytest_collection_finish() -> None:
     objects of pytest, torch and JAX each time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 10, 10)  # tests that are about garbage collect it themselves
 
 
 def pytest_unconfigure() -> None:
@@ -213,7 +213,7 @@ FLAGS = "SLANG_TEST_CXXFLAGS"
 @pytest.fixture(autouse=True, scope="module")
 def flags_of_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
     """Kernels of the CPU device are compiled without optimisation in the files that tiers.py names."""
-    if os.environ.get("CXX") != str(COMPILER) or tiers.is_optimised(request.path):
+    if os.environ.get("CXX") != str(tiers.COMPILER) or tiers.is_optimised(request.path):
         os.environ.pop(FLAGS, None)
     else:
         os.environ[FLAGS] = "-O0"
