@@ -19,14 +19,17 @@ COMPILER = HERE / "compiler" / "g++"
 if not EVERYTHING and sys.platform == "linux" and shutil.which("g++"):
     os.environ.setdefault("CXX", str(COMPILER))
 WHOLE = (
-    "attack", "docs", "property", "tools",
-    "cache/test_cache_inputs.py", "cache/test_cache_trim.py", "cache/test_cache_trust.py",
+    "attack", "docs", "package", "property", "tools", "windows",
+    "cache/test_cache_inputs.py", "cache/test_cache_portable.py", "cache/test_cache_trim.py", "cache/test_cache_trust.py",
     "call/error/test_errors_process.py",
+    "call/gradient/test_programs_learning.py", "call/gradient/test_programs_numbers.py",
+    "call/gradient/test_programs_physics.py", "call/gradient/test_programs_render.py",
     "call/module/test_host_rows.py", "call/module/test_living.py", "call/module/test_progress.py",
-    "call/module/test_threads.py",
+    "call/module/test_threads.py", "compat/test_programs.py",
     "device/test_bad_self.py", "device/test_compile_ahead.py", "device/test_cuda_host.py", "device/test_interrupt.py",
     "device/test_short_kernels.py",
-    "jax_functions", "pytorch/test_examples_torch.py", "pytorch/test_multi_gpu.py", "pytorch/test_saved_models.py",
+    "jax_functions", "pytorch/test_compile.py", "pytorch/test_examples_torch.py", "pytorch/test_memory.py",
+    "pytorch/test_multi_gpu.py", "pytorch/test_saved_models.py",
     "pytorch/kernels/test_loading.py",
     "slang/test_child.py", "slang/test_crash.py", "slang/test_names_from_data.py", "slang/test_process.py",
     "slang/test_worker.py",
