@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 EVERYTHING = os.environ.get("SLANGPY_TEST_ALL") == "1"
 COMPILER = HERE / "compiler" / "g++"
 # For child processes, too. The nightly run takes what users take.
-if not EVERYTHING and sys.platform == "linux" and shutil.which("g++"):
+if not EVERYTHING and sys.platform == "linux" and shutil.which("g++") and os.access(COMPILER, os.X_OK):
     os.environ.setdefault("CXX", str(COMPILER))
 WHOLE = (
     "attack", "docs", "package", "property", "tools", "windows",
