@@ -6,12 +6,14 @@ SLANGPY_TEST_DEBUG     1: devices with debug layers: the first run of each backw
                        device lies between pages that fault
 SLANGPY_TEST_LAYERS    0: Vulkan devices without validation layers; 1: their absence is a failure; default: if installed
 SLANGPY_TEST_REQUIRE_WINDOWS  1: where windows cannot be tested (no Xvfb, xdotool, glfw or imgui-bundle), that is a failure
-SLANGPY_TEST_ALL       1: nothing is left out: tests marked `one` run on every device, and those marked `nightly` run
+SLANGPY_TEST_ALL       1: nothing is left out: tests marked `one` run on every device, those marked `nightly` run, and all kernels
+                       of the CPU device are compiled with optimisation (tiers.py says where they are not otherwise)
 SLANGPY_TEST_DURATIONS a file for the seconds of each test (durations.py)
 
 Each test case is of one tier, by which `-m` selects: `null` (no device, or the null device: planning, text, messages),
-`one` (the first device that runs kernels, the CPU wherever there is one), `each` (the others), and `nightly`, which runs
-only where it is asked for. A function marked `one` tests what does not depend on the device; it has no cases in `each`. A function
+`one` (the first device that runs kernels, the CPU wherever there is one), `each` (the others, and the files that run whole
+programs, which tiers.py names), and `nightly`, which runs only where it is asked for; `nightly_on` names devices on which a
+function is nightly because another device shows the same. A function marked `one` tests what does not depend on the device; it has no cases in `each`. A function
 that takes no device is of the tier `one` unless it is marked `null`. tiers.py makes single cases of a function `nightly`;
 `elsewhere(*names)` does so for all cases of `each` but those of the functions or parameters that it names: the sample of a
 file or function which the gate runs on every device.
@@ -31,6 +33,8 @@ from pathlib import Path
 
 import durations
 import pytest
+import tiers  # before slangpy, which asks at once which C++ compiler to take
+from tiers import EVERYTHING
 
 os.environ.setdefault("SLANGPY_PROGRESS", "0")  # for child processes, whose stderr tests read
 os.environ.setdefault("SLANGPY_FULL_TRACEBACK", "1")
@@ -41,7 +45,6 @@ from slangpy import Device, DeviceType
 from slangpy._native import _missing_layer, _take_vulkan_debug_messages
 from slangpy.config import config
 
-EVERYTHING = os.environ.get("SLANGPY_TEST_ALL") == "1"
 ALL_TYPES = ("null", "cpu", "vulkan", "d3d12", "cuda")
 
 
@@ -74,8 +77,11 @@ def _tier(item: pytest.Item, first: str | None) -> str:
     params = callspec.params if callspec else {}
     device_type = params.get("device_type")
     name = params.get("where", first) if device_type is None else device_type.name
+    late = item.get_closest_marker("nightly_on")
+    if late is not None and name in late.args:
+        return "nightly"
     if name in ("null", first):
-        return "null" if name == "null" else "one"
+        return "null" if name == "null" else "each" if tiers.is_whole(item.path) else "one"
     sample = item.get_closest_marker("elsewhere")
     parts = f"-{getattr(item, 'originalname', item.name)}-{callspec.id if callspec else ''}-"
     return "each" if sample is None or any(f"-{one}-" in parts for one in sample.args) else "nightly"
@@ -111,6 +117,7 @@ def pytest_collection_finish() -> None:
     objects of pytest, torch and JAX each time."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 10, 10)  # tests that are about garbage collect it themselves
 
 
 def pytest_unconfigure() -> None:
@@ -155,7 +162,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         pytest.skip(f"d3d12: {next(filter(None, lacks.groups()))}")
 
 
-_devices: dict[DeviceType, Device] = {}
+_devices: dict[tuple[DeviceType, str], Device] = {}
+"""Shared devices by their type and the flags of their kernels: a device remembers how its kernels are named in the cache, and
+two sets of flags have two sets of names (slangpy counts variables of the environment that begin with SLANG_)."""
 
 
 def _open(device_type: DeviceType) -> Device:
@@ -190,12 +199,26 @@ def no_validation_messages() -> Iterator[None]:
     """Fails the test during which a Vulkan validation layer said anything."""
     _take_vulkan_debug_messages()
     yield
-    shared = _devices.get(DeviceType.vulkan)
-    if shared is not None and not shared.is_closed:
-        shared.wait()  # commands are checked when they are submitted
+    for (device_type, _), shared in _devices.items():
+        if device_type is DeviceType.vulkan and not shared.is_closed:
+            shared.wait()  # commands are checked when they are submitted
     messages = _take_vulkan_debug_messages()
     if messages:
         pytest.fail("Vulkan validation layers:\n" + "\n".join(messages), pytrace=False)
+
+
+FLAGS = "SLANG_TEST_CXXFLAGS"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def flags_of_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Kernels of the CPU device are compiled without optimisation in the files that tiers.py names."""
+    if os.environ.get("CXX") != str(tiers.COMPILER) or tiers.is_optimised(request.path):
+        os.environ.pop(FLAGS, None)
+    else:
+        os.environ[FLAGS] = "-O0"
+    yield
+    os.environ.pop(FLAGS, None)
 
 
 def _environment() -> dict[str, str]:
@@ -254,9 +277,10 @@ def _resident() -> int:
 @pytest.fixture
 def device(device_type: DeviceType) -> Device:
     """One open device of each type under test, shared by all tests that do not close it."""
-    if device_type not in _devices or _devices[device_type].is_closed:
-        _devices[device_type] = _open(device_type)
-    return _devices[device_type]
+    key = device_type, os.environ.get(FLAGS, "") if device_type is DeviceType.cpu else ""
+    if key not in _devices or _devices[key].is_closed:
+        _devices[key] = _open(device_type)
+    return _devices[key]
 
 
 @pytest.fixture

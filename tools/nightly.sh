@@ -10,7 +10,10 @@
 #   JOBS       processes at a time; default 2
 #   PYTHON     default that of VENV, which is .venv by default
 #   OUT        folder for logs; default build/nightly
-#   STAGES     names of the stages to run, for a night in several parts; default all
+#   STAGES     names of the stages to run, for a night in several parts; default all of
+#              everything many instructions attack-backward attack-forward attack-lanes-forward attack-lanes-gradients
+#   TESTS      what the stage `everything` runs; default tests
+#   LIMIT      seconds for each stage, after which it is ended, and counts as failed; what had failed until then is named
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seed=${SEED:-$(date +%s)}
@@ -28,15 +31,24 @@ stage() {
     local name=$1 start=$SECONDS
     shift
     [[ " ${STAGES:-$name} " == *" $name "* ]] || return 0
-    "$@" >"$out/$name.log" 2>&1 || failed+=("$name")
+    local code=0
+    timeout --kill-after=10 "${LIMIT:-0}" "$@" >"$out/$name.log" 2>&1 || code=$?
+    [ $code = 0 ] || failed+=("$name")
     printf '\n== %s (%d s)\n' "$name" $((SECONDS - start))
+    if [ $code = 124 ] || [ $code = 137 ]; then
+        echo "ended after LIMIT=$LIMIT s; until then"
+        grep -cE '(PASSED|SKIPPED|FAILED|ERROR) +tests/' "$out/$name.log" | sed 's/$/ tests were done/'
+        grep -hE '(FAILED|ERROR) +tests/' "$out/$name.log" | sort -u
+    fi
     tail -n 25 "$out/$name.log"
 }
 
 export SLANGPY_TEST_SEED=$seed SLANGPY_TEST_ALL=1 SLANGPY_TEST_DEVICES=null,$devices
-# -v: a night that is cut short has named what failed.
-pytest=("$python" -m pytest -v -n "$jobs" --dist loadfile --no-loadscope-reorder --max-worker-restart=0)
-stage everything "${pytest[@]}" tests
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} # torch: the processes share the processors
+# -v: a night that is cut short has named what failed. A test that takes five minutes says where it stands.
+pytest=("$python" -m pytest -v -n "$jobs" --dist loadfile --no-loadscope-reorder --max-worker-restart=0 -o faulthandler_timeout=300)
+read -ra tests <<<"${TESTS:-tests}"
+stage everything "${pytest[@]}" "${tests[@]}"
 stage many env SLANGPY_TEST_MANY=10 "${pytest[@]}" tests/property tests/cache/test_cache_inputs.py \
     tests/call/module/test_living.py tests/device/test_lifetime.py tests/call/gradient/test_gradients_loops.py
 if command -v valgrind >/dev/null; then

@@ -27,6 +27,7 @@ CASES = {
 
 
 @pytest.mark.one
+@pytest.mark.nightly_on("null")  # the CPU device keeps all that the null device keeps, and its kernels
 @pytest.mark.parametrize("what", ["reloads", "modules"])
 def test_memory_of_sources_is_flat(device_type: spy.DeviceType, what: str, tmp_path: Path) -> None:
     check(device_type, what, tmp_path)
