@@ -45,7 +45,7 @@ def open_quick(name: str) -> spy.Device:
         try:
             spy.Module.load_from_source(device, "attack_options", "float f(float x) { return x; }").f(1.0)
             break
-        except RuntimeError:
+        except Exception:  # of whatever kind an unknown option is
             device.close()
     return device
 
