@@ -29,9 +29,14 @@ def class_of(failure: dict[str, Any]) -> str:
     return f"{kind} ({stage})"
 
 
+def is_of_memory(failure: dict[str, Any]) -> bool:
+    """Whether a GPU that others use, too, had no room."""
+    return failure["text"].startswith("MemoryError: out of memory: CUDA failed to launch")
+
+
 def is_of_size(failure: dict[str, Any]) -> bool:
     """Whether programs may be too many together, and right one by one."""
-    return failure["kind"] == "hang" or class_of(failure).startswith(LIMIT)
+    return failure["kind"] == "hang" or is_of_memory(failure) or class_of(failure).startswith(LIMIT)
 
 
 def signature(failure: dict[str, Any]) -> str:

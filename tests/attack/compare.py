@@ -30,16 +30,16 @@ def begin() -> None:
 
 # What takes least time to compile, on devices that can do without optimization. Lanes have an attack of their own.
 QUICK: dict[str, list[dict[str, Any]]] = {
-    "cpu": [{"cpu_lanes": False}],
-    "cuda": [{"downstream_args": ["--Ofast-compile=max"]}, {}],  # older NVRTC does not know it
+    "cpu": [{"optimization": spy.SlangOptimizationLevel.none, "cpu_lanes": False}],
+    # Older NVRTC does not know it. Without optimization by ptxas, a thread needs so much memory that 16 processes have no room.
+    "cuda": [{"downstream_args": ["--Ofast-compile=max"]}, {}],
 }
 
 
 def open_quick(name: str) -> spy.Device:
     """A device with the first of the options that its compiler knows."""
     for own in QUICK[name]:
-        options = {"optimization": spy.SlangOptimizationLevel.none, **own}
-        device = spy.Device(type=spy.DeviceType[name], compiler_options=options, enable_hot_reload=False)
+        device = spy.Device(type=spy.DeviceType[name], compiler_options=own, enable_hot_reload=False)
         if own is QUICK[name][-1]:
             break
         try:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .classify import class_of, is_of_size, signature, suspects
+from .classify import class_of, is_of_memory, is_of_size, signature, suspects
 from .family import Case, Family
 from .nodes import Program
 from .shrink import shrink, size
@@ -78,6 +78,9 @@ class Hunt:
             places = parts.pop()
             part = case if len(places) == case.count else self.family.part(case, places)
             answer = self.worker.ask(part, device, self.optimized, stages)
+            if any(is_of_memory(failure) for failure in answer.failures):
+                self.worker.close()  # a process keeps the memory that its largest kernel took
+                answer = self.worker.ask(part, device, self.optimized, stages)
             if len(places) > 1 and time.monotonic() < end and any(is_of_size(failure) for failure in answer.failures):
                 self.counts["split"] = self.counts.get("split", 0) + 1
                 parts += [places[: len(places) // 2], places[len(places) // 2 :]]

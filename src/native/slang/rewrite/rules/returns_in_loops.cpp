@@ -1,5 +1,5 @@
-// `if (c) for (...) { if (i < 2) return a; ... }` -> `if (c) for (...) { if (_spy_asked_...(true)) { if (i < 2) return a; ... } }`.
-// Where Slang 2026.12 finds out that such a loop returns in its first trip, its reverse derivative crashes. It cannot look
+// `if (c) for (...) { if (i < 2) return a; ... }` -> `if (c) for (...) { if (_spy_asked_...(true)) { ... } }`: where
+// Slang 2026.12 finds out that such a loop returns in its first trip, its reverse derivative crashes. It cannot look
 // through the function, so it does not find out.
 #include "slang/rewrite/rules/all.h"
 
