@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compiler.child_link import ChildLink
 from ..compiler.generated import with_whole
-from ..compiler.modules.facts import what_to_split
+from ..compiler.modules.facts import longest_loop, what_to_split
 from ..compiler.modules.reload import code_lock
 from ..compiler.progress import compiling, why_slow
 from ..errors import KernelGenException
@@ -216,6 +217,18 @@ class Kernels:
         reason = what_to_split(self.program, self._plan().resolved.call_name) if derives else ""
         return why_slow(self._request.module.device) or reason
 
+    @contextmanager
+    def _said_where(self) -> Iterator[None]:
+        """Says of a kernel that a driver refuses for its variables where they come from."""
+        try:
+            yield
+        except RuntimeError as error:
+            derives = self._request.call_mode != "prim" and "bytes in variables" in str(error)
+            where = longest_loop(self.program, self._plan().resolved.call_name) if derives else ""
+            if not where:
+                raise
+            raise RuntimeError(f"{error}{where}") from None
+
     def source(self, key: int) -> str:
         return kernel_source(self._request, self._plan(), self.program, key)
 
@@ -230,7 +243,7 @@ class Kernels:
                     self._code = source
                 link = ChildLink(request.module).link if request.options.second and not key >> SUMS else None
                 self._started = {}
-                with self._progress():
+                with self._progress(), self._said_where():
                     built = build(
                         program, request.label, source, request.options.conformances, link, request.kernel_label, started,
                         request.options.rays,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+LIMIT = "limit of the driver"
 SAID = (
+    (LIMIT, r"functions keep \d+ bytes in variables"),
     ("compiler crash", r"CompilerDiedError|compiler crashed"),
     ("false alarm", r"backward derivative indexed an array beyond its end"),
     ("internal compiler error", r"internal error|E99999|E99997|internal compiler error|unexpected IR opcode"),
@@ -25,6 +27,16 @@ def class_of(failure: dict[str, Any]) -> str:
         if re.search(pattern, text):
             return f"{name} ({stage})"
     return f"{kind} ({stage})"
+
+
+def is_of_memory(failure: dict[str, Any]) -> bool:
+    """Whether a GPU that others use, too, had no room."""
+    return failure["text"].startswith("MemoryError: out of memory: CUDA failed to launch")
+
+
+def is_of_size(failure: dict[str, Any]) -> bool:
+    """Whether programs may be too many together, and right one by one."""
+    return failure["kind"] == "hang" or is_of_memory(failure) or class_of(failure).startswith(LIMIT)
 
 
 def signature(failure: dict[str, Any]) -> str:

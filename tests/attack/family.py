@@ -41,3 +41,4 @@ class Family:
     text: Callable[[Any, list[Program]], str]
     rules: Rules
     lacking: Callable[[str], frozenset[str]] = lambda device: frozenset()  # constructs that a device has not
+    stages: Callable[[Any], tuple[str, ...]] = lambda case: ()  # of a long run's case; none: all

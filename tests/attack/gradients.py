@@ -54,5 +54,13 @@ def _text(case: Case, programs: list[Program]) -> str:
     return batch_text(programs, case.mode)
 
 
+def _stages(case: Case) -> tuple[str, ...]:
+    """Reverse derivatives of all; forward ones, with the values that they come with, of every other batch; kernels of values
+    alone, which torch's route always has, of every fourth."""
+    if case.route == "torch":
+        return ("torch",)
+    return ("bwds", *["fwds"] * (case.seed % 2), *["value"] * (case.seed % 4 < 2 and case.seed % 8 < 4))
+
+
 RULES = Rules(runs, _simple, "i")
-FAMILY = Family(f"{__package__}.compare", KNOWN, _draw, part_of, _again, _text, RULES)
+FAMILY = Family(f"{__package__}.compare", KNOWN, _draw, part_of, _again, _text, RULES, stages=_stages)

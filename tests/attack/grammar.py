@@ -37,6 +37,9 @@ SWITCHES = {
     "matrix_store": "stores to elements of matrices by an index that is no constant",
 }
 
+LONG = "long"
+"""What --without has, too: the fifth of the programs that may have functions of 20 statements, and takes half of the time."""
+
 CUSTOMS = (
     Custom("", 1, "sin(x)", ("1.5 * cos(x)",)),
     Custom("", 2, "sin(x) * y", ("cos(x) * y * 0.5", "sin(x) + 0.25")),
@@ -67,7 +70,7 @@ class Grammar(Expressions):
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
         self.count = 0
-        self.left = self.rng.choice((4, 8, 8, 12, 20))  # statements to draw yet
+        self.left = min(self.rng.choice((4, 8, 8, 12, 20)), 12 if LONG in self.without else 20)  # statements to draw yet
         self.program = Program(self.seed, Function("p@", [], "f", Node("block")), [], [], [], [], [])
         self.callable: list[Function] = []
         self.by_index = self.rng.random() < 0.5

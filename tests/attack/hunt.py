@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .classify import class_of, signature, suspects
+from .classify import class_of, is_of_memory, is_of_size, signature, suspects
 from .family import Case, Family
 from .nodes import Program
 from .shrink import shrink, size
@@ -47,6 +47,7 @@ class Hunt:
     optimized: bool = True
     shrink_seconds: float = 0.0
     limit: float = 120.0
+    every: bool = True  # all stages of each case, not those that the family names for long runs
     worker: Worker = field(init=False)
     shrunk: set[str] = field(default_factory=set)
     wild: bool = False
@@ -68,17 +69,38 @@ class Hunt:
                    "findings": [f.as_dict() for f in findings]}  # fmt: skip
 
     def examine(self, case: Case, device: str, end: float = float("inf")) -> list[Finding]:
+        """Runs a case; halves of one that is too large as a whole for a driver or for the time."""
+        stages = () if self.every else self.family.stages(case)
+        self.counts = {"masked": 0, **dict.fromkeys(stages, case.count)}
         found: list[Finding] = []
-        answer = self.worker.ask(case, device, self.optimized)
-        self.counts = {"masked": 0, **answer.counts}
-        for failure in answer.failures:
+        parts = [list(range(case.count))]
+        while parts:
+            places = parts.pop()
+            part = case if len(places) == case.count else self.family.part(case, places)
+            answer = self.worker.ask(part, device, self.optimized, stages)
+            if any(is_of_memory(failure) for failure in answer.failures):
+                self.worker.close()  # a process keeps the memory that its largest kernel took
+                answer = self.worker.ask(part, device, self.optimized, stages)
+            if len(places) > 1 and time.monotonic() < end and any(is_of_size(failure) for failure in answer.failures):
+                self.counts["split"] = self.counts.get("split", 0) + 1
+                parts += [places[: len(places) // 2], places[len(places) // 2 :]]
+                continue
+            for name, number in answer.counts.items():
+                self.counts[name] = self.counts.get(name, 0) + number
+            for finding in self.findings(part, device, answer.failures, end):
+                finding.place = places[finding.place] if finding.place >= 0 else -1
+                self.make_smaller(case, finding, end)
+                found.append(finding)
+        return found
+
+    def findings(self, case: Case, device: str, failures: list[dict[str, Any]], end: float) -> list[Finding]:
+        found: list[Finding] = []
+        for failure in failures:
             if failure["program"] >= 0:
                 found.append(self.finding(case, device, failure, failure["program"]))
                 continue
             culprits = self.culprits(case, device, failure, end) if case.count > 1 else [(0, failure)]
             found += [self.finding(case, device, own, k) for k, own in culprits] or [self.finding(case, device, failure, -1)]
-        for finding in found:
-            self.make_smaller(case, finding, end)
         return found
 
     def replay(self, seed: int, place: int) -> list[Finding]:

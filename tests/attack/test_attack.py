@@ -19,6 +19,7 @@ pytest.importorskip("torch")
 import slangpy as spy
 
 from . import compare
+from .cases import Case
 from .compare import Runner
 from .expected import _mask_chaos, expected
 from .gradients import FAMILY, RULES, runs
@@ -27,7 +28,7 @@ from .hunt import Hunt, seed_of
 from .nodes import Function, Node, Param, Program
 from .print_slang import program_text
 from .shrink import candidates, shrink, size
-from .worker import Worker
+from .worker import Answer, Worker
 
 FIRST = {"vulkan": 6}  # the batch that the run begins with; Mesa 22 compiles the 5th for minutes
 SEED = int(os.environ.get("SLANGPY_ATTACK_SEED", "1"))
@@ -131,3 +132,40 @@ def test_programs_that_read_an_out_parameter_before_its_value_do_not_run() -> No
     assert runs(program)
     del helper.body.kids[0]
     assert not runs(program)
+
+
+class TooSmall:
+    """In place of a worker: no room for more than two programs, and for two only in a new process; one program is wrong."""
+
+    def __init__(self, wrong: int):
+        self.wrong = wrong
+        self.asked: list[tuple[int, tuple[str, ...]]] = []
+        self.is_new = True
+
+    def close(self) -> None:
+        self.is_new = True
+
+    def ask(self, case: Case, device: str, optimized: bool, stages: tuple[str, ...] = ()) -> Answer:
+        del device, optimized
+        self.asked.append((case.count, stages))
+        seeds = [program.seed for program in case.programs]
+        room, self.is_new = 2 if self.is_new else 1, False
+        if case.count > 2:
+            text = "RuntimeError: its functions keep 20000 bytes in variables"
+        elif case.count > room:
+            text = "MemoryError: out of memory: CUDA failed to launch 'k'"
+        else:
+            wrong = [{"kind": "wrong gradient", "stage": "bwds", "program": k, "text": ""} for k, seed in enumerate(seeds) if seed == self.wrong]
+            return Answer(wrong, {"masked": 1})
+        return Answer([{"kind": "error", "stage": "bwds", "program": -1, "text": text}], {"masked": 100})
+
+
+def test_calls_that_are_too_large_are_halved() -> None:
+    hunt = Hunt(FAMILY, ["vulkan"], count=8, every=False)
+    case = hunt.draw(42)
+    wrong = case.programs[5].seed
+    hunt.worker = TooSmall(wrong)  # type: ignore[assignment]
+    (found,) = hunt.examine(case, "vulkan")
+    assert (found.place, found.program_seed, found.class_) == (5, wrong, "wrong gradient")
+    assert {count: [c for c, _ in hunt.worker.asked].count(count) for count in (8, 4, 2)} == {8: 1, 4: 2, 2: 8}
+    assert hunt.counts == {"masked": 4, "split": 3, **dict.fromkeys(FAMILY.stages(case), 8)}

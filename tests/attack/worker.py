@@ -38,7 +38,7 @@ def serve(pipe: Connection, module: str) -> None:
             if number not in wanted:
                 pipe.send("expected")
                 wanted = {number: (case, family.expected(case))}
-            optimized = optimized or device != "cpu"  # SPIR-V that is not optimized is not valid (Slang 2026.12)
+            optimized = optimized or device not in ("cpu", "cuda")  # SPIR-V that is not optimized is not valid (Slang 2026.12)
             if (device, optimized) not in runners:
                 runners[device, optimized] = family.Runner(device, optimized, pipe.send)
             failures = runners[device, optimized].run(*wanted[number], stages)

@@ -118,6 +118,7 @@ FORMULAS: dict[str, Callable[[float, float, Vector, int], float]] = {
     "equal-indices": lambda a, b, v, n: a * b * v[1] + a * v[2],
     "long-chains": _chain,
     "switch-on-calls": lambda a, b, v, n: (v[0] * b * a * a + v[2] * a) * v[1] * b,
+    "returns-in-loops": lambda a, b, v, n: (sin(v[0]) * a + v[1] * v[1] * b) * b * v[2],
     "fmod-gradient": lambda a, b, v, n: fmod(a * 3, b) + b * v[0],
 }
 """What the function in fault.slang is, in Python."""

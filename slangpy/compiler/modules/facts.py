@@ -11,7 +11,7 @@ from ..rewrites import define_lines
 from .sources import sources_of, texts_of
 
 if TYPE_CHECKING:
-    from ..._slang import DerivedSize, FunctionFacts, LostShare
+    from ..._slang import DerivedSize, FunctionFacts, LimitedLoop, LostShare
 
 _OF_GROUPS = ("groupshared", "barrier", "Barrier")
 _OF_LANES = ("wave", "Wave", "Quad", "subgroup", "Subgroup", "Workgroup", "gl_", "cuda")
@@ -91,6 +91,10 @@ class TextFacts:
         """Of functions of a name, and those that they name, the one with most conditions, else statements, that Slang may
         differentiate."""
         return self._facts.largest_derived(name)
+
+    def longest_loop(self, name: str) -> LimitedLoop | None:
+        """Of the loops in functions of a name, and those that they name, that Slang may differentiate, the one with most trips."""
+        return self._facts.longest_loop(name)
 
     def recursive_functions(self, name: str) -> list[tuple[str, int]]:
         """Functions of a name, and those that they name, that call themselves, perhaps by way of others."""
@@ -198,6 +202,15 @@ def _with_own_lines(
 ) -> list[tuple[str, int]]:
     facts = facts_of(module)
     return [] if facts is None else _own_lines(module._compiled, find(facts, _last_name(name)))
+
+
+def longest_loop(loaded: Any, name: str) -> str:
+    """What to tell of a call that differentiates `name` and records too much: the loop with most trips. loaded: a module's code."""
+    found = known_facts_of(loaded).longest_loop(_last_name(name))
+    if found is None:
+        return ""
+    ((function, line),) = _own_lines(loaded, [(found.function, found.line)])
+    return f"; most trips has the loop in line {line}, in '{function}': up to {found.trips}, with the loops around it"
 
 
 def recursive_functions(loaded: Any, name: str) -> list[tuple[str, int]]:

@@ -1,6 +1,7 @@
 // The functions of a module that Slang differentiates.
 #include "slang/facts.h"
 
+#include "slang/syntax/constants.h"
 #include "slang/syntax/parser.h"
 
 #include <algorithm>
@@ -52,6 +53,26 @@ std::optional<DerivedSize> Facts::largest_derived(std::string_view function) con
         return false;
     });
     return largest;
+}
+
+std::optional<LimitedLoop> Facts::longest_loop(std::string_view function) const
+{
+    std::optional<LimitedLoop> longest;
+    const auto trips_of = [&](NodeId loop) {
+        const NodeId limit = is_loop(m_tree->kind(loop)) ? attribute(*m_tree, loop, "MaxIters") : none;
+        return limit == none || m_tree->count(limit) == 0 ? std::nullopt : value_of(*m_scopes, m_tree->child(limit, 0));
+    };
+    derived(function, [&](const Function& declared) {
+        for (const NodeId n : m_tree->inside(declared.node)) {
+            std::optional<long> trips = trips_of(n);
+            for (NodeId outer = n; trips && outer != declared.node;)
+                *trips *= trips_of(outer = m_tree->parent(outer)).value_or(1);
+            if (trips && (!longest || longest->trips < *trips))
+                longest = {std::string(declared.name), line_of(n), *trips};
+        }
+        return false;
+    });
+    return longest;
 }
 
 } // namespace spy::syntax

@@ -45,6 +45,13 @@ struct DerivedSize {
     size_t conditions, statements;
 };
 
+/// A loop with [MaxIters] in a function that Slang differentiates.
+struct LimitedLoop {
+    std::string function;
+    size_t line; ///< from 1
+    long trips;  ///< with the loops around it
+};
+
 using Fields = std::vector<std::string>; ///< names that lead from a struct to a field in it
 
 /// What a function does with a view: "reads" and "stores" of elements, uses of the "gradient" of a pair, or what is
@@ -73,6 +80,8 @@ public:
     std::vector<std::pair<std::string, size_t>> pack_functions(std::string_view function) const;
     /// Of the functions that are derived, the one with most conditions, else statements; none where there is none.
     std::optional<DerivedSize> largest_derived(std::string_view function) const;
+    /// Of the loops in these whose [MaxIters] can be told, the one with most trips; none where there is none.
+    std::optional<LimitedLoop> longest_loop(std::string_view function) const;
     /// Those of these that call themselves, perhaps by way of others: names, and their lines.
     std::vector<std::pair<std::string, size_t>> recursive_functions(std::string_view function) const;
     /// All that functions of a name do with their parameter of that index, or with a field in it.

@@ -39,7 +39,7 @@ class Runner:
         self.name = name
         self.report = report
         self.codegen = CudaCodegen("sm_80") if name == "cuda_code" else None
-        options = {} if optimized else {"optimization": spy.SlangOptimizationLevel.none}
+        options = {} if optimized or name != "cpu" else {"optimization": spy.SlangOptimizationLevel.none}
         kind = spy.DeviceType.null if self.codegen else spy.DeviceType[name]
         self.device = spy.Device(type=kind, compiler_options=options, enable_hot_reload=False)
         self.count = 0

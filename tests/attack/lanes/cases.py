@@ -49,4 +49,4 @@ def lane_family(of: Family, draw: Callable[[int, int, frozenset[str], str], Lane
     def text(case: LaneCase, programs: list[Program]) -> str:
         return of.text(case.inner, programs)
 
-    return replace(of, worker=f"{__package__}.compare", draw=draw, part=part, again=again, text=text)
+    return replace(of, worker=f"{__package__}.compare", draw=draw, part=part, again=again, text=text, stages=lambda case: ())

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+import slangpy as spy
 from slangpy.compiler import executable
 from slangpy.config import config
 
@@ -54,6 +55,10 @@ class GradientResults(GradientRunner):
     """Keeps what `.bwds` and the other calls gave, where its base class compares it."""
 
     results: list[Result]
+
+    def open(self, optimized: bool) -> spy.Device:
+        options = {} if optimized else {"optimization": spy.SlangOptimizationLevel.none}
+        return spy.Device(type=spy.DeviceType.cpu, compiler_options=options, enable_hot_reload=False)
 
     def _compare_rows(self, case: GradientCase, kind: str, stage: str, got: np.ndarray, want: Any, slack: Any) -> list[Failure]:
         self.results += [Result(stage, k, row) for k, row in enumerate(got)]

@@ -6,7 +6,7 @@
 namespace spy {
 namespace {
 
-using syntax::DerivedSize, syntax::Facts, syntax::FunctionFacts, syntax::LostShare;
+using syntax::DerivedSize, syntax::Facts, syntax::FunctionFacts, syntax::LimitedLoop, syntax::LostShare;
 
 /// Bits as names.
 nb::frozenset names_of(unsigned uses)
@@ -45,6 +45,10 @@ void bind_function_facts(nb::module_& m)
         .def_ro("line", &DerivedSize::line, "Its line, from 1.")
         .def_ro("conditions", &DerivedSize::conditions, "How many `if` and `?:` it has.")
         .def_ro("statements", &DerivedSize::statements, "How many statements it has.");
+    nb::class_<LimitedLoop>(m, "LimitedLoop", "A loop with [MaxIters] in a function that Slang differentiates.")
+        .def_ro("function", &LimitedLoop::function, "The name of the function.")
+        .def_ro("line", &LimitedLoop::line, "Its line, from 1.")
+        .def_ro("trips", &LimitedLoop::trips, "How many trips it may have, with those of the loops around it.");
     nb::class_<LostShare>(m, "LostShare", "Two uses of one variable of which a reverse derivative may lose a share.")
         .def_ro("function", &LostShare::function, "The function that has them.")
         .def_ro("variable", &LostShare::variable, "The variable.")
@@ -97,6 +101,10 @@ void bind_slang_facts(nb::module_& m)
         .def(
             "pack_functions", [](const Facts& facts, const std::string& name) { return facts.pack_functions(name); },
             nb::arg("function"), "The same of those with a pack of parameters, whose derivatives Slang takes for zero.")
+        .def(
+            "longest_loop", [](const Facts& facts, const std::string& name) { return facts.longest_loop(name); },
+            nb::arg("function"),
+            "Of the loops in these whose [MaxIters] can be told, the one with most trips; None where there is none.")
         .def(
             "largest_derived", [](const Facts& facts, const std::string& name) { return facts.largest_derived(name); },
             nb::arg("function"),

@@ -26,8 +26,6 @@ public:
                 variable_at(n);
             else if (m_tree.is(n, Kind::function))
                 returns_in(n);
-            else if (m_tree.is(n, Kind::for_) || m_tree.is(n, Kind::while_))
-                loop_at(n);
         }
         return std::move(m_found);
     }
@@ -150,43 +148,6 @@ private:
             add(place, place,
                 cat("this `return` lies in ", deepest,
                     " branches and loops; set a variable there, and return it at the end of the function"));
-    }
-
-    /// A loop in a branch that returns in its first trip.
-    void loop_at(NodeId n)
-    {
-        const NodeId branch = m_tree.around(n, Kind::if_), body = m_tree.child(n, m_tree.count(n) - 1);
-        if (branch == none || m_tree.function_of(branch) != m_tree.function_of(n) || !is_differentiated(n) ||
-            !always_returns(body))
-            return;
-        NodeId place = body;
-        while (!m_tree.is(place, Kind::return_))
-            ++place;
-        add(place, place,
-            "Slang fails at a loop in a branch that always returns in its first trip; write `if` in place of the loop, "
-            "or set a variable and `break`, and return after the loop");
-    }
-
-    bool always_returns(NodeId n) const
-    {
-        if (m_tree.is(n, Kind::if_)) {
-            const bool then = always_returns(m_tree.child(n, 2)), otherwise = always_returns(m_tree.child(n, 3));
-            return (then && otherwise) || ((then || otherwise) && is_fixed(m_tree.child(n, 1)));
-        }
-        if (m_tree.is(n, Kind::block))
-            for (const NodeId child : m_tree.children(n))
-                if (always_returns(child))
-                    return true;
-        return m_tree.is(n, Kind::return_);
-    }
-
-    /// Whether the compiler may know a condition: it reads numbers and constants only.
-    bool is_fixed(NodeId condition) const
-    {
-        for (NodeId n = condition; n < condition + m_tree[condition].size; ++n)
-            if (const Variable* read = m_scopes.find(n); read != nullptr && !(read->is_const && read->is_static))
-                return false;
-        return true;
     }
 
     const Tree m_tree;

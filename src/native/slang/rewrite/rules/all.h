@@ -11,6 +11,7 @@ std::vector<Edit> for_of_do_with_continue(const ParsedSource& source);
 std::vector<Edit> for_of_do_with_counter(const ParsedSource& source);
 std::vector<Edit> for_of_while(const ParsedSource& source);
 std::vector<Edit> hide_early_steps(const ParsedSource& source);
+std::vector<Edit> hide_returns_in_loops(const ParsedSource& source);
 std::vector<Edit> hold_called_values(const ParsedSource& source);
 std::vector<Edit> hold_no_diff_calls(const ParsedSource& source);
 std::vector<Edit> inline_differentiable(const ParsedSource& source);

@@ -105,12 +105,16 @@ std::optional<std::string> in_one_line(const Tree& tree, NodeId node)
 }
 
 std::vector<Edit> hand_on(const ParsedSource& source, const std::vector<NodeId>& nodes, std::string_view word,
-                          std::string_view name)
+                          std::string_view name, const std::vector<NodeId>& guarded)
 {
-    if (nodes.empty())
+    if (nodes.empty() && guarded.empty())
         return {};
     const std::string same = cat(name, content_hash(source.text()));
     Changes changes;
+    for (const NodeId n : guarded) {
+        changes.before(source.tree().begin(n), cat("{ if (", same, "(true)) "));
+        changes.after(source.tree().end(n), " }");
+    }
     for (const NodeId n : nodes) {
         changes.before(source.tree().begin(n), cat(word, same, "("));
         changes.after(source.tree().end(n), ")");

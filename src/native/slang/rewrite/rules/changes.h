@@ -58,9 +58,9 @@ bool holds_directive(const syntax::Tree& tree, size_t begin, size_t end);
 std::optional<std::string> in_one_line(const syntax::Tree& tree, syntax::NodeId node);
 
 /// Nodes as `word name_...(node)`, with a function that returns its argument and has no derivative. It is declared at
-/// the end of the text.
+/// the end of the text. `guarded`: statements that become `{ if (name_...(true)) statement }`.
 std::vector<Edit> hand_on(const ParsedSource& source, const std::vector<syntax::NodeId>& nodes, std::string_view word,
-                          std::string_view name);
+                          std::string_view name, const std::vector<syntax::NodeId>& guarded = {});
 
 /// `change(uses, loop, changes)` of the loops with [MaxIters] in functions that may be differentiable.
 template <class Change>
