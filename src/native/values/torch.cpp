@@ -389,8 +389,9 @@ uint64_t torch_stream(PyObject* object, const TorchTensor& description)
 
 bool torch_requires_grad(PyObject* tensor)
 {
-    if (const std::optional<bool> found = inner_requires_grad(tensor))
-        return *found;
+    if (!force_python)
+        if (const std::optional<bool> found = inner_requires_grad(tensor))
+            return *found;
     static PyObject* name = PyUnicode_InternFromString("requires_grad");
     nb::object value = nb::steal(PyObject_GetAttr(tensor, name));
     if (!value.is_valid())
@@ -400,8 +401,9 @@ bool torch_requires_grad(PyObject* tensor)
 
 bool torch_grad_enabled()
 {
-    if (const std::optional<bool> found = inner_grad_enabled())
-        return *found;
+    if (!force_python)
+        if (const std::optional<bool> found = inner_grad_enabled())
+            return *found;
     static PyObject* function = nullptr;
     if (!function)
         function = nb::object(torch().attr("is_grad_enabled")).release().ptr();
@@ -410,8 +412,6 @@ bool torch_grad_enabled()
 
 bool torch_is_deterministic()
 {
-    if (const std::optional<bool> found = inner_is_deterministic())
-        return *found;
     static PyObject* module = nullptr;
     static PyObject* name = PyUnicode_InternFromString("are_deterministic_algorithms_enabled");
     if (!module)
@@ -473,7 +473,7 @@ void bump_through_python(PyObject* tensor)
 
 void bump_torch_version(PyObject* tensor)
 {
-    if (bump_inner_version(tensor))
+    if (!force_python && bump_inner_version(tensor))
         return;
     static PyObject* const name = PyUnicode_InternFromString("_version");
     if (!nb::steal(PyObject_GetAttr(tensor, name)).is_valid()) {

@@ -62,10 +62,6 @@ public:
         return m_requires_grad && inner ? std::optional(m_requires_grad(inner)) : std::nullopt;
     }
     std::optional<bool> grad_enabled() const { return m_grad_enabled ? std::optional(m_grad_enabled()) : std::nullopt; }
-    std::optional<bool> is_deterministic() const
-    {
-        return m_is_deterministic ? std::optional(m_is_deterministic(m_context())) : std::nullopt;
-    }
     std::optional<bool> has_transforms() const
     {
         if (!m_transforms)
@@ -214,12 +210,6 @@ private:
         find(m_grad_enabled, dlopen("libc10.so", RTLD_LAZY | RTLD_NOLOAD), "_ZN3c108GradMode10is_enabledEv");
         if (m_grad_enabled && m_grad_enabled() != nb::cast<bool>(torch.attr("is_grad_enabled")()))
             m_grad_enabled = nullptr;
-        find(m_context, library, "_ZN2at13globalContextEv");
-        find(m_is_deterministic, library, "_ZNK2at7Context23deterministicAlgorithmsEv");
-        if (!m_context ||
-            (m_is_deterministic &&
-             m_is_deterministic(m_context()) != nb::cast<bool>(torch.attr("are_deterministic_algorithms_enabled")())))
-            m_is_deterministic = nullptr;
         find(m_transforms, library, "_ZN2at9functorch20getDynamicLayerStackEv");
         const nb::object active = nb::getattr(torch.attr("_C"), "_are_functorch_transforms_active", nb::none());
         if (active.is_none() || (m_transforms && *has_transforms() != nb::cast<bool>(active())))
@@ -346,8 +336,6 @@ private:
     bool (*m_requires_grad)(const void*) = nullptr; // a member function of the implementation
     void (*m_bump_version)(const void* const*) = nullptr;
     bool (*m_grad_enabled)() = nullptr;
-    const void* (*m_context)() = nullptr;
-    bool (*m_is_deterministic)(const void*) = nullptr;
     const void* const* (*m_transforms)() = nullptr;
     bool m_reads = false, m_makes = false; ///< all functions for it are there
     PyTypeObject* m_parameter = nullptr;
@@ -388,7 +376,6 @@ std::optional<bool> inner_requires_grad(PyObject* tensor)
     return torch.requires_grad(torch.inner(tensor));
 }
 std::optional<bool> inner_grad_enabled() { return library().grad_enabled(); }
-std::optional<bool> inner_is_deterministic() { return library().is_deterministic(); }
 std::optional<bool> inner_has_transforms() { return library().has_transforms(); }
 bool read_inner(PyObject* tensor, TorchTensor& out, TorchMemory& memory) { return library().read(tensor, out, memory); }
 bool bump_inner_version(PyObject* tensor)

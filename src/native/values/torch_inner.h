@@ -21,8 +21,6 @@ std::optional<bool> inner_is_negated(PyObject* tensor);
 std::optional<bool> inner_requires_grad(PyObject* tensor);
 /// What torch.is_grad_enabled() says.
 std::optional<bool> inner_grad_enabled();
-/// What torch.are_deterministic_algorithms_enabled() says.
-std::optional<bool> inner_is_deterministic();
 /// Whether a transform of torch.func (vmap, grad, jvp) is running.
 std::optional<bool> inner_has_transforms();
 /// Reads a tensor that lies on a CPU or a CUDA device with sizes and strides, and sets `before` and `size` of its
