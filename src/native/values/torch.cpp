@@ -419,17 +419,18 @@ bool torch_is_deterministic()
     return nb::steal(PyObject_CallMethodNoArgs(module, name)).ptr() == Py_True;
 }
 
+bool torch_has_tangents()
+{
+    static PyObject* const names = Py_NewRef(
+        PyModule_GetDict(nb::module_::import_("torch.autograd.forward_ad").ptr()));
+    static PyObject* const level_name = PyUnicode_InternFromString("_current_level");
+    PyObject* level = PyDict_GetItemWithError(names, level_name);
+    return level && PyLong_AsLong(level) >= 0;
+}
+
 void refuse_tangent(PyObject* tensor)
 {
-    static PyObject* names = nullptr; // of torch.autograd.forward_ad
-    static PyObject* const level_name = PyUnicode_InternFromString("_current_level");
-    static PyObject* const outside = PyLong_FromLong(-1); // Python has one of it
-    if (!names)
-        names = Py_NewRef(PyModule_GetDict(nb::module_::import_("torch.autograd.forward_ad").ptr()));
-    PyObject* level = PyDict_GetItemWithError(names, level_name);
-    if (level == outside || !level || PyLong_AsLong(level) < 0)
-        return;
-    nb::object dual = nb::handle(PyDict_GetItemString(names, "unpack_dual"))(nb::handle(tensor));
+    nb::object dual = nb::module_::import_("torch.autograd.forward_ad").attr("unpack_dual")(nb::handle(tensor));
     if (!dual.attr("tangent").is_none())
         fail(ErrorKind::not_implemented,
              "forward-mode gradients do not reach into Slang functions; use torch.autograd in "
