@@ -3,10 +3,10 @@
     python torch_overhead.py [--device cpu|cuda] [--rounds 15] [--calls 1000]
 
 "empty Function" is a torch.autograd.Function that launches nothing: what torch itself takes for a node, forward and
-backward; "node without launches" saves its input and allocates its result and the gradient as any node must that computes one,
-so that no node made of a Function takes less than that and two launches; "two launches by hand" is what anybody writes who has two kernels, "two raw launches" the same with two Slang
-kernels through `ComputeKernel.dispatch`. The last lines are the ratios of a Slang call to them; all are measured in
-alternating rounds.
+backward. "node without launches" saves its input, and allocates its result and the gradient, as any node must that computes one:
+no node made of a Function takes less than that and two launches, which is the floor at the end. "two launches by hand" is what
+anybody writes who has two kernels, "two raw launches" the same with two Slang kernels through `ComputeKernel.dispatch`. The last
+lines are the ratios of a Slang call to them; all are measured in alternating rounds.
 """
 
 from __future__ import annotations

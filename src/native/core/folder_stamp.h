@@ -1,4 +1,5 @@
 #pragma once
+// Which files a folder holds, and whether they are still the same ones.
 #include <optional>
 #include <span>
 #include <string>

@@ -421,8 +421,7 @@ bool torch_is_deterministic()
 
 bool torch_has_tangents()
 {
-    static PyObject* const names = Py_NewRef(
-        PyModule_GetDict(nb::module_::import_("torch.autograd.forward_ad").ptr()));
+    static PyObject* const names = Py_NewRef(PyModule_GetDict(nb::module_::import_("torch.autograd.forward_ad").ptr()));
     static PyObject* const level_name = PyUnicode_InternFromString("_current_level");
     PyObject* level = PyDict_GetItemWithError(names, level_name);
     return level && PyLong_AsLong(level) >= 0;
@@ -433,8 +432,7 @@ void refuse_tangent(PyObject* tensor)
     nb::object dual = nb::module_::import_("torch.autograd.forward_ad").attr("unpack_dual")(nb::handle(tensor));
     if (!dual.attr("tangent").is_none())
         fail(ErrorKind::not_implemented,
-             "forward-mode gradients do not reach into Slang functions; use torch.autograd in "
-             "reverse mode");
+             "forward-mode gradients do not reach into Slang functions; use torch.autograd in reverse mode");
 }
 
 namespace {

@@ -10,6 +10,30 @@ namespace spy {
 
 namespace {
 
+/// Tensors of each kind that is known to differ inside, and what they say of themselves.
+nb::list samples()
+{
+    const nb::object torch = nb::module_::import_("torch"), plain = torch.attr("zeros")(6, nb::arg("device") = "cpu");
+    nb::list found;
+    found.append(plain);
+    found.append(torch.attr("_neg_view")(plain));
+    found.append(plain.attr("narrow")(0, 2, 3));
+    found.append(torch.attr("nn").attr("Parameter")(plain));
+    found.append(torch.attr("ones")(3, nb::arg("dtype") = torch.attr("int16"), nb::arg("device") = "cpu"));
+    found.append(torch.attr("zeros")(nb::make_tuple(2, 3), nb::arg("device") = "cpu").attr("t")());
+    found.append(torch.attr("zeros")(nb::tuple(), nb::arg("dtype") = torch.attr("bool"), nb::arg("device") = "cpu"));
+    return found;
+}
+
+#if defined(__linux__)
+template <typename F>
+void find(F& function, void* library, const char* name)
+{
+    function = library ? reinterpret_cast<F>(dlsym(library, name)) : nullptr;
+}
+void* torch_library() { return dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD); }
+#endif
+
 /// The functions take an at::Tensor, which is a pointer to its implementation, by address. Those of the C interface for
 /// compiled models give 0 for success.
 class TorchLibrary {
@@ -46,6 +70,7 @@ public:
         out.before = uint64_t(before);
         return true;
     }
+    bool is_tensor(PyObject* object) const { return Py_TYPE(object) == m_tensor; } ///< and of no subclass
     bool read_place(const void* inner, TorchMemory& out) const
     {
         void* address = nullptr;
@@ -80,74 +105,13 @@ public:
             return false;
         }
     }
-    /// Functions that fail write to stderr, so that nothing is asked which a tensor may not have.
-    bool read(PyObject* tensor, TorchTensor& out, TorchMemory& memory) const
-    {
-        if (!m_reads || (Py_TYPE(tensor) != m_tensor && Py_TYPE(tensor) != m_parameter) || *has_transforms())
-            return false;
-        const void* const here = inner(tensor);
-        int32_t layout = 0, device = 0, type = 0;
-        if (m_layout(&here, &layout) || layout != m_strided || m_device_type(&here, &device) ||
-            (device != m_cpu && device != m_cuda) || m_dtype(&here, &type) || type < 0 ||
-            size_t(type) >= m_scalars.size() || m_scalars[size_t(type)] == ScalarType::none)
-            return false;
-        int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
-        if (m_device_index(&here, &out.device_index) || m_rank(&here, &rank) || m_sizes(&here, &sizes) ||
-            m_strides(&here, &strides) || !read_storage(here, memory))
-            return false;
-        void* address = nullptr;
-        if (m_data_ptr(&here, &address))
-            return false;
-        out.address = reinterpret_cast<uint64_t>(address);
-        out.scalar = m_scalars[size_t(type)];
-        out.device_type = device == m_cpu ? 1 : 2;
-        out.device_index = device == m_cpu ? 0 : out.device_index; // -1 in torch
-        out.shape = Shape(std::span<const int64_t>(sizes, size_t(rank)));
-        out.strides = Shape(std::span<const int64_t>(strides, size_t(rank)));
-        return true;
-    }
-    nb::object make(const TorchTensor& like, ScalarType scalar, const Shape& shape) const
-    {
-        if (!m_makes || m_types[size_t(scalar)] < 0)
-            return {};
-        const Shape strides = shape.contiguous_strides();
-        void* made = nullptr; // an at::Tensor of its own
-        if (m_empty(int64_t(shape.size()), shape.begin(), strides.begin(), m_types[size_t(scalar)],
-                    like.device_type == 1 ? m_cpu : m_cuda, like.device_index, &made))
-            return {};
-        nb::object object = nb::steal(m_wrap(made));
-        m_delete(made);
-        if (!object.is_valid())
-            PyErr_Clear(); // whoever makes it otherwise says what is wrong
-        return object;
-    }
 
 private:
     using Test = bool (*)(const void* const*);
     using Number = int32_t (*)(const void* const*, int64_t*);
-    using Code = int32_t (*)(const void* const*, int32_t*);
-    using Numbers = int32_t (*)(const void* const*, int64_t**);
     using Address = int32_t (*)(const void* const*, void**);
-    using Make = int32_t (*)(int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t, void**);
 
     explicit TorchLibrary(std::nullptr_t) { }
-
-    /// Tensors of each kind that is known to differ inside, and what they say of themselves.
-    static nb::list samples()
-    {
-        const nb::object torch = nb::module_::import_("torch"),
-                         plain = torch.attr("zeros")(6, nb::arg("device") = "cpu");
-        nb::list found;
-        found.append(plain);
-        found.append(torch.attr("_neg_view")(plain));
-        found.append(plain.attr("narrow")(0, 2, 3));
-        found.append(torch.attr("nn").attr("Parameter")(plain));
-        found.append(torch.attr("ones")(3, nb::arg("dtype") = torch.attr("int16"), nb::arg("device") = "cpu"));
-        found.append(torch.attr("zeros")(nb::make_tuple(2, 3), nb::arg("device") = "cpu").attr("t")());
-        found.append(
-            torch.attr("zeros")(nb::tuple(), nb::arg("dtype") = torch.attr("bool"), nb::arg("device") = "cpu"));
-        return found;
-    }
 
     /// Where in the Python object the pointer lies: `_cdata` is its value.
     void find_place(const nb::list& tensors)
@@ -173,7 +137,7 @@ private:
     void find_functions(const nb::list& tensors)
     {
 #if defined(__linux__)
-        void* const library = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+        void* const library = torch_library();
         if (!library)
             return;
         m_is_negated = reinterpret_cast<Test>(dlsym(library, "_ZN2at6native6is_negERKNS_6TensorE"));
@@ -192,17 +156,10 @@ private:
 #if defined(__linux__)
         find_states(library);
         find_versions(library, tensors);
-        find_readers(library, tensors);
-        find_makers(library);
 #endif
     }
 
 #if defined(__linux__)
-    template <typename F>
-    static void find(F& function, void* library, const char* name)
-    {
-        function = library ? reinterpret_cast<F>(dlsym(library, name)) : nullptr;
-    }
     /// Of torch as a whole.
     void find_states(void* library)
     {
@@ -231,6 +188,94 @@ private:
                 m_bump_version = nullptr;
         }
     }
+#endif
+    bool is_negated_right(nb::handle tensor) const
+    {
+        return is_negated(inner(tensor.ptr())) == nb::cast<bool>(tensor.attr("is_neg")());
+    }
+    bool is_memory_right(nb::handle tensor) const
+    {
+        TorchMemory found;
+        const void* const here = inner(tensor.ptr());
+        return read_storage(here, found) && read_place(here, found) &&
+            found.address == nb::cast<uint64_t>(tensor.attr("data_ptr")()) &&
+            found.before == nb::cast<uint64_t>(tensor.attr("storage_offset")()) &&
+            found.size == nb::cast<uint64_t>(nb::object(tensor.attr("untyped_storage")()).attr("nbytes")());
+    }
+
+    PyTypeObject* m_tensor = nullptr;
+    Py_ssize_t m_place = 0; ///< bytes into the Python object; 0: not found
+    Test m_is_negated = nullptr;
+    Number m_storage_size = nullptr, m_storage_offset = nullptr;
+    Address m_data_ptr = nullptr;
+    bool (*m_requires_grad)(const void*) = nullptr; // a member function of the implementation
+    void (*m_bump_version)(const void* const*) = nullptr;
+    bool (*m_grad_enabled)() = nullptr;
+    const void* const* (*m_transforms)() = nullptr;
+};
+
+/// Reads and makes whole tensors with the same functions.
+class TorchReader {
+public:
+    explicit TorchReader(const TorchLibrary& torch) : m_torch(torch)
+    {
+#if defined(__linux__)
+        void* const library = torch_library();
+        try {
+            find_readers(library, samples());
+            find_makers(library);
+        } catch (nb::python_error&) { // as above
+            m_reads = m_makes = false;
+        }
+#endif
+    }
+
+    /// Functions that fail write to stderr, so that nothing is asked which a tensor may not have.
+    bool read(PyObject* tensor, TorchTensor& out, TorchMemory& memory) const
+    {
+        if (!m_reads || !(m_torch.is_tensor(tensor) || Py_TYPE(tensor) == m_parameter) || *m_torch.has_transforms())
+            return false;
+        const void* const here = m_torch.inner(tensor);
+        int32_t layout = 0, device = 0, type = 0;
+        if (m_layout(&here, &layout) || layout != m_strided || m_device_type(&here, &device) ||
+            (device != m_cpu && device != m_cuda) || m_dtype(&here, &type) || type < 0 ||
+            size_t(type) >= m_scalars.size() || m_scalars[size_t(type)] == ScalarType::none)
+            return false;
+        int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
+        if (m_device_index(&here, &out.device_index) || m_rank(&here, &rank) || m_sizes(&here, &sizes) ||
+            m_strides(&here, &strides) || !m_torch.read_storage(here, memory) || !m_torch.read_place(here, memory))
+            return false;
+        out.address = memory.address;
+        out.scalar = m_scalars[size_t(type)];
+        out.device_type = device == m_cpu ? 1 : 2;
+        out.device_index = device == m_cpu ? 0 : out.device_index; // -1 in torch
+        out.shape = Shape(std::span<const int64_t>(sizes, size_t(rank)));
+        out.strides = Shape(std::span<const int64_t>(strides, size_t(rank)));
+        return true;
+    }
+    nb::object make(const TorchTensor& like, ScalarType scalar, const Shape& shape) const
+    {
+        if (!m_makes || m_types[size_t(scalar)] < 0)
+            return {};
+        const Shape strides = shape.contiguous_strides();
+        void* made = nullptr; // an at::Tensor of its own
+        if (m_empty(int64_t(shape.size()), shape.begin(), strides.begin(), m_types[size_t(scalar)],
+                    like.device_type == 1 ? m_cpu : m_cuda, like.device_index, &made))
+            return {};
+        nb::object object = nb::steal(m_wrap(made));
+        m_delete(made);
+        if (!object.is_valid())
+            PyErr_Clear(); // whoever makes it otherwise says what is wrong
+        return object;
+    }
+
+private:
+    using Number = int32_t (*)(const void* const*, int64_t*);
+    using Code = int32_t (*)(const void* const*, int32_t*);
+    using Numbers = int32_t (*)(const void* const*, int64_t**);
+    using Make = int32_t (*)(int64_t, const int64_t*, const int64_t*, int32_t, int32_t, int32_t, void**);
+
+#if defined(__linux__)
     /// What a call reads of each tensor.
     void find_readers(void* library, const nb::list& tensors)
     {
@@ -241,7 +286,7 @@ private:
         find(m_rank, library, "aoti_torch_get_dim");
         find(m_sizes, library, "aoti_torch_get_sizes");
         find(m_strides, library, "aoti_torch_get_strides");
-        m_reads = m_transforms && m_storage_size && m_layout && m_device_type && m_device_index && m_dtype && m_rank &&
+        m_reads = m_torch.has_transforms() && m_layout && m_device_type && m_device_index && m_dtype && m_rank &&
             m_sizes && m_strides && find_codes(library);
         m_parameter = reinterpret_cast<PyTypeObject*>(
             nb::object(nb::module_::import_("torch").attr("nn").attr("Parameter")).release().ptr());
@@ -314,29 +359,8 @@ private:
         }
     }
 #endif
-    bool is_negated_right(nb::handle tensor) const
-    {
-        return is_negated(inner(tensor.ptr())) == nb::cast<bool>(tensor.attr("is_neg")());
-    }
-    bool is_memory_right(nb::handle tensor) const
-    {
-        TorchMemory found;
-        const void* const here = inner(tensor.ptr());
-        return read_storage(here, found) && read_place(here, found) &&
-            found.address == nb::cast<uint64_t>(tensor.attr("data_ptr")()) &&
-            found.before == nb::cast<uint64_t>(tensor.attr("storage_offset")()) &&
-            found.size == nb::cast<uint64_t>(nb::object(tensor.attr("untyped_storage")()).attr("nbytes")());
-    }
 
-    PyTypeObject* m_tensor = nullptr;
-    Py_ssize_t m_place = 0; ///< bytes into the Python object; 0: not found
-    Test m_is_negated = nullptr;
-    Number m_storage_size = nullptr, m_storage_offset = nullptr;
-    Address m_data_ptr = nullptr;
-    bool (*m_requires_grad)(const void*) = nullptr; // a member function of the implementation
-    void (*m_bump_version)(const void* const*) = nullptr;
-    bool (*m_grad_enabled)() = nullptr;
-    const void* const* (*m_transforms)() = nullptr;
+    const TorchLibrary& m_torch;
     bool m_reads = false, m_makes = false; ///< all functions for it are there
     PyTypeObject* m_parameter = nullptr;
     Code m_layout = nullptr, m_device_type = nullptr, m_device_index = nullptr, m_dtype = nullptr;
@@ -363,6 +387,12 @@ const TorchLibrary& library()
     return found;
 }
 
+const TorchReader& reader()
+{
+    static const TorchReader found(library());
+    return found;
+}
+
 } // namespace
 
 std::optional<bool> inner_is_negated(PyObject* tensor)
@@ -377,7 +407,7 @@ std::optional<bool> inner_requires_grad(PyObject* tensor)
 }
 std::optional<bool> inner_grad_enabled() { return library().grad_enabled(); }
 std::optional<bool> inner_has_transforms() { return library().has_transforms(); }
-bool read_inner(PyObject* tensor, TorchTensor& out, TorchMemory& memory) { return library().read(tensor, out, memory); }
+bool read_inner(PyObject* tensor, TorchTensor& out, TorchMemory& memory) { return reader().read(tensor, out, memory); }
 bool bump_inner_version(PyObject* tensor)
 {
     const TorchLibrary& torch = library();
@@ -385,7 +415,7 @@ bool bump_inner_version(PyObject* tensor)
 }
 nb::object new_inner(const TorchTensor& like, ScalarType scalar, const Shape& shape)
 {
-    return library().make(like, scalar, shape);
+    return reader().make(like, scalar, shape);
 }
 bool read_inner_storage(PyObject* tensor, TorchMemory& out)
 {
