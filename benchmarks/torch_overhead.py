@@ -3,9 +3,10 @@
     python torch_overhead.py [--device cpu|cuda] [--rounds 15] [--calls 1000]
 
 "empty Function" is a torch.autograd.Function that launches nothing: what torch itself takes for a node, forward and
-backward; "two launches by hand" is what anybody writes who has two kernels, "two raw launches" the same with two Slang
-kernels through `ComputeKernel.dispatch`. The last lines are the ratios of a Slang call to them; all are measured in
-alternating rounds.
+backward. "node without launches" saves its input, and allocates its result and the gradient, as any node must that computes one:
+no node made of a Function takes less than that and two launches, which is the floor at the end. "two launches by hand" is what
+anybody writes who has two kernels, "two raw launches" the same with two Slang kernels through `ComputeKernel.dispatch`. The last
+lines are the ratios of a Slang call to them; all are measured in alternating rounds.
 """
 
 from __future__ import annotations
@@ -45,6 +46,20 @@ class Empty(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, seed: torch.Tensor) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         return seed
+
+
+class WithoutLaunches(torch.autograd.Function):
+    """All that a node needs that computes a gradient, but for the two launches."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx.save_for_backward(x)
+        return torch.empty_like(x)
+
+    @staticmethod
+    def backward(ctx: Any, seed: torch.Tensor) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        (x,) = ctx.saved_tensors
+        return torch.empty_like(x)
 
 
 class EmptySaving(torch.autograd.Function):
@@ -131,6 +146,7 @@ def main() -> None:
     x = plain.clone().requires_grad_(True)
     result, seed = torch.empty_like(plain), torch.ones_like(plain)
     raw = raw_launches(device)
+    launch = polynomial.prepare(2, 8, -1, plain, _result=result)
     torch.testing.assert_close(raw(x), polynomial(2, 8, -1, x))
 
     cases: dict[str, Callable[[], Any]] = {
@@ -138,7 +154,9 @@ def main() -> None:
         "torch.mul": lambda: torch.mul(plain, plain),
         "call, result given": lambda: polynomial(2, 8, -1, plain, _result=result),
         "call, result allocated": lambda: polynomial(2, 8, -1, plain),
+        "one launch": launch,
         "empty Function, forward + backward": lambda: Empty.apply(x).backward(seed),  # pyright: ignore
+        "node without launches, forward + backward": lambda: WithoutLaunches.apply(x).backward(seed),  # pyright: ignore
         "saving Function, forward + backward": lambda: EmptySaving.apply(x).backward(seed),  # pyright: ignore
         "two launches by hand, forward + backward": lambda: TwoLaunches.apply(x).backward(seed),  # pyright: ignore
         "two raw launches, forward + backward": lambda: raw(x).backward(seed),
@@ -157,9 +175,13 @@ def main() -> None:
         print(f"{name:42} {median:8.2f} us")
     for ours, name in (("call, result given", "torch.mul(out=)"), ("call, result allocated", "torch.mul")):
         print(f"{ours + ' / ' + name:42} {medians[ours] / medians[name]:8.2f}")
-    for name in ("empty Function", "two launches by hand", "two raw launches"):
+    for name in ("empty Function", "node without launches", "two launches by hand", "two raw launches"):
         ratio = medians["call, forward + backward"] / medians[name + ", forward + backward"]
         print(f"{'call / ' + name:42} {ratio:8.2f}")
+    launches = 2 * medians["one launch"]
+    floor = medians["node without launches, forward + backward"] + launches
+    print(f"{'floor: node without launches + 2 launches':42} {floor:8.2f} us")
+    print(f"{'call, forward + backward / floor':42} {medians['call, forward + backward'] / floor:8.2f}")
 
 
 if __name__ == "__main__":

@@ -221,10 +221,10 @@ FOREIGN = {
     "__dlpack_c_exchange_api__ __dlpack_device__ asarray ascontiguousarray astype copyto dtype empty flags float format from_dlpack "
     "hasobject is_masked isnative itemsize kind name names nbytes ndarray ndim newbyteorder shape view writeable",
     "torch": "Parameter Tensor _C _cdata _current_level _neg_view _version are_deterministic_algorithms_enabled autograd "
-    "compiler copy_ cuda cuda_stream current_stream data_ptr detach device element_size graph increment_version int16 "
+    "bool compiler copy_ cuda cuda_stream current_stream data_ptr detach device element_size graph increment_version int16 "
     "is_compiling is_functorch_wrapped_tensor is_grad_enabled is_inference is_inference_mode_enabled is_leaf is_neg layout "
-    "materialize_grads narrow nn ones requires_grad resolve_neg storage_offset stride tangent to type untyped_storage zero_ "
-    "zeros",
+    "materialize_grads narrow nn ones requires_grad resolve_neg storage_offset stride t tangent to type unpack_dual untyped_storage "
+    "zero_ zeros",
     "classes of users": "get_this slangpy_signature update_this",
     "native classes": "ALL_LAYERS ALL_MIPS AUTO Kind LogLevel ResourceAccess ResourceShape ScalarType Session TIMEOUT_INFINITE "
     "element_type_layout finish float16_t full_name half is_type plain submit_command_buffer to_torch type_layout uint3 warn",

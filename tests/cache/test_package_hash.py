@@ -73,3 +73,82 @@ def test_touching_files_changes_nothing(package: Path) -> None:
     for path in package.rglob("*.py"):
         os.utime(path, (1, 1))
     assert hashes() == before
+
+
+def test_without_native_stamps(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Platforms that have none look at the files through Python."""
+    before = hashes()
+    monkeypatch.setattr(package_files._native, "_folder_stamp", lambda *_: None)
+    assert hashes() == before
+    test_every_file_of_code_is_in_it(package)
+
+
+def test_stamp_tells_all_files(package: Path) -> None:
+    """The native look at the folder sees what Python's does, and every kind of change."""
+    names = {os.fsencode(path) for path, *_ in package_files._files()}
+    stamp = package_files._stamp()
+    assert len(names) > 200 and all(name + b"\0" in stamp for name in names)
+    assert package_files._stamp() == stamp
+    other = package / "plan" / "other.slang"
+
+    def write() -> None:
+        other.write_text("// one")
+
+    def rewrite() -> None:
+        info = other.stat()
+        other.write_text("// two")
+        os.utime(other, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+    def replace() -> None:
+        new = other.with_suffix(".new")
+        shutil.copy2(other, new)
+        new.replace(other)
+
+    for change in (write, rewrite, replace, other.unlink):
+        change()
+        changed = package_files._stamp()
+        assert changed != stamp, change
+        stamp = changed
+    (package / "plan" / "__pycache__").mkdir()
+    (package / "plan" / "__pycache__" / "other.py").write_text("")
+    (package / "plan" / "notes.txt").write_text("")
+    assert package_files._stamp() == stamp  # no code
+
+
+def test_what_is_remembered_beside_the_hashes(package: Path) -> None:
+    made: list[str] = []
+
+    def make() -> str:
+        made.append(str(len(made)))
+        return made[-1]
+
+    def in_a_new_process() -> str:
+        package_files._known.clear()
+        return package_files.remembered("prelude test", make)
+
+    assert [in_a_new_process() for _ in range(3)] == ["0", "0", "0"]
+    file = package / "compiler" / "text" / "prelude.py"
+    file.write_bytes(file.read_bytes().replace(b"a", b"b", 1))
+    assert [in_a_new_process() for _ in range(2)] == ["1", "1"]
+    hashes()
+    assert in_a_new_process() == "1"
+
+
+def test_an_edit_while_it_is_made_is_not_remembered(package: Path) -> None:
+    file = package / "plan" / "__init__.py"
+
+    def make() -> str:
+        file.write_bytes(file.read_bytes() + b"# edited\n")
+        return "of the old files"
+
+    package_files.remembered("prelude test", make)
+    package_files._known.clear()
+    assert package_files.remembered("prelude test", lambda: "of the new files") == "of the new files"
+
+
+@pytest.mark.usefixtures("package")
+def test_nothing_is_remembered_without_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "cache_enabled", False)
+    for value in ("0", "1"):
+        package_files._known.clear()
+        assert package_files.remembered("prelude test", lambda value=value: value) == value

@@ -11,6 +11,7 @@ from typing import Any
 from ... import _native
 from ...base.folders import LIBRARY_PATH
 from ..cache import digest
+from ..package_files import remembered
 from .arguments import with_local_arguments
 from .divisions import division_inputs, with_checked_divisions
 from .globals_used import used_slots
@@ -80,6 +81,10 @@ def _checked_parts(code: bytes) -> bytes:
 @cache
 def prelude_key(target: str) -> str:
     """Hash of all that `with_prelude` adds for a target; part of what names a kernel in the disk cache."""
+    return remembered(f"prelude {target}", lambda: _hash_of_prelude(target))
+
+
+def _hash_of_prelude(target: str) -> str:
     return digest(
         Path(__file__).read_bytes(), Path(__file__).with_name("hlsl.py").read_bytes(),
         _prelude_of(target) if target in _FILES else b"",

@@ -66,20 +66,16 @@ std::shared_ptr<CallPlan> find_plan(CallSite& site, nb::handle self, PlanTable& 
 /// The arguments of a call, with the Python objects that they borrow.
 struct Gathered {
     CallArguments arguments;
-    std::vector<PyObject*> positional;
     nb::object bound;  ///< `_this` of the call
     nb::kwargs kwargs; ///< without it
 
     /// `site` is of `self`, which may be no more than allocated: Python's call slot is not kept from it.
     Gathered(nb::handle self, const CallSite& site, const nb::args& args, const nb::kwargs& given) : kwargs(given)
     {
-        positional.reserve(args.size());
-        for (size_t i = 0; i < args.size(); ++i)
-            positional.push_back(PyTuple_GET_ITEM(args.ptr(), Py_ssize_t(i)));
         if (!site.self.is_valid()) // all zeros
             fail_unmade(self);
         arguments.self = site.self.is_none() ? nullptr : site.self.ptr();
-        arguments.positional = positional;
+        arguments.positional = {reinterpret_cast<PyTupleObject*>(args.ptr())->ob_item, args.size()}; // the caller's
         arguments.keywords = PyDict_GET_SIZE(kwargs.ptr()) ? kwargs.ptr() : nullptr;
         arguments.node = self.ptr();
     }
@@ -90,7 +86,7 @@ struct Gathered {
     void take_this()
     {
         static PyObject* const name = PyUnicode_InternFromString("_this");
-        PyObject* value = arguments.keywords ? PyDict_GetItem(arguments.keywords, name) : nullptr;
+        PyObject* value = arguments.keywords ? PyDict_GetItemWithError(arguments.keywords, name) : nullptr;
         if (!value)
             return;
         bound = nb::borrow(value);
@@ -246,8 +242,8 @@ nb::object returned(const CallPlan& plan, const CallArguments& arguments, const 
     if (plan.result.mode != ResultMode::leaf || signature.reserved.append_to)
         return result;
     static PyObject* const name = PyUnicode_InternFromString("_result");
-    PyObject* given = arguments.keywords ? PyDict_GetItem(arguments.keywords, name) : nullptr;
-    if (given && nb::isinstance<ValueRef>(nb::handle(given)))
+    PyObject* given = arguments.keywords ? PyDict_GetItemWithError(arguments.keywords, name) : nullptr;
+    if (given && class_of(given).value_class == ValueClass::value_ref)
         return nb::cast<ValueRef*>(nb::handle(given))->value;
     return given ? nb::borrow(given) : nb::none();
 }

@@ -2,6 +2,10 @@
 // Memory that somebody else owns, and may take away between the moment it was bound and the one it is used.
 #include "device/shader_object.h"
 
+#include <array>
+#include <atomic>
+#include <typeinfo>
+
 namespace spy {
 
 /// Looked at again where what was bound earlier is about to run: recorded commands, prepared calls, shader objects.
@@ -14,9 +18,25 @@ public:
 
 using MemoryGuards = std::vector<const MemoryGuard*>;
 
+/// Most objects are none, and a dynamic_cast that fails looks at all of their bases: their classes are remembered.
+inline const MemoryGuard* guard_of(const Object* object)
+{
+    static std::array<std::atomic<const std::type_info*>, 16> others{};
+    if (!object)
+        return nullptr;
+    const std::type_info* const type = &typeid(*object);
+    auto& other = others[reinterpret_cast<uintptr_t>(type) / 16 % others.size()];
+    if (other.load(std::memory_order_relaxed) == type)
+        return nullptr;
+    const auto* guard = dynamic_cast<const MemoryGuard*>(object);
+    if (!guard)
+        other.store(type, std::memory_order_relaxed);
+    return guard;
+}
+
 inline void add_guard(const Object* object, MemoryGuards& guards)
 {
-    if (const auto* guard = dynamic_cast<const MemoryGuard*>(object))
+    if (const MemoryGuard* guard = guard_of(object))
         guards.push_back(guard);
 }
 

@@ -26,11 +26,19 @@ inline void init_intrusive()
     // An acquire that fails means that the interpreter is gone: the process is ending, nothing to free.
     nb::intrusive_init(
         [](PyObject* o) noexcept {
+            if (has_lock()) {
+                Py_INCREF(o);
+                return;
+            }
             GilAcquire guard;
             if (guard.is_valid())
                 Py_INCREF(o);
         },
         [](PyObject* o) noexcept {
+            if (has_lock()) {
+                Py_DECREF(o);
+                return;
+            }
             GilAcquire guard;
             if (guard.is_valid())
                 Py_DECREF(o);

@@ -142,15 +142,19 @@ TorchMemory memory_through_python(PyObject* object)
                  "give it its memory back before the call");
 }
 
-/// Elements without memory: of a storage that was freed or made smaller, or of wrappers.
-void check_memory(PyObject* object, TorchTensor& tensor)
+/// Elements without memory: of a storage that was freed or made smaller, or of wrappers. `known`: of the storage, where
+/// it was read with the rest.
+void check_memory(PyObject* object, TorchTensor& tensor, const TorchMemory* known)
 {
     const uint64_t item = scalar_info(tensor.scalar).size, reach = reach_of(item, tensor.shape, tensor.strides);
     tensor.needed = 0;
     if (!reach)
         return;
     TorchMemory memory{tensor.address};
-    if (force_python || !read_inner_storage(object, memory)) {
+    if (known) {
+        memory.before = known->before;
+        memory.size = known->size;
+    } else if (force_python || !read_inner_storage(object, memory)) {
         try {
             memory = memory_through_python(object);
         } catch (nb::python_error&) {
@@ -215,6 +219,8 @@ void ignore_error(void*, const char*, const char*) { }
 
 void read_torch(PyObject* object, TorchTensor& out)
 {
+    if (TorchMemory memory; !force_python && read_inner(object, out, memory)) [[likely]]
+        return check_memory(object, out, &memory);
     const DLPackExchangeAPI* exchange = exchange_of(Py_TYPE(object));
     DLTensor tensor{};
     if (!exchange || exchange->dltensor_from_py_object_no_sync(object, &tensor) != 0) {
@@ -233,7 +239,7 @@ void read_torch(PyObject* object, TorchTensor& out)
     if (out.scalar == ScalarType::none)
         fail(ErrorKind::type, "Unsupported torch dtype ", dtype_text(object),
              "; convert the tensor, for instance with .float()");
-    check_memory(object, out);
+    check_memory(object, out, nullptr);
 }
 
 void read_torch_memory(PyObject* tensor, TorchTensor& out)
@@ -339,6 +345,9 @@ bool torch_is_negated(PyObject* tensor)
 
 nb::object new_torch(const TorchTensor& like, PyObject* like_object, ScalarType scalar, const Shape& shape)
 {
+    if (!force_python)
+        if (nb::object made = new_inner(like, scalar, shape); made.is_valid())
+            return made;
     const DLPackExchangeAPI* exchange = exchange_of(Py_TYPE(like_object));
     if (exchange && exchange->managed_tensor_allocator && exchange->managed_tensor_to_py_object_no_sync) {
         const ScalarInfo& info = scalar_info(scalar);
@@ -380,6 +389,9 @@ uint64_t torch_stream(PyObject* object, const TorchTensor& description)
 
 bool torch_requires_grad(PyObject* tensor)
 {
+    if (!force_python)
+        if (const std::optional<bool> found = inner_requires_grad(tensor))
+            return *found;
     static PyObject* name = PyUnicode_InternFromString("requires_grad");
     nb::object value = nb::steal(PyObject_GetAttr(tensor, name));
     if (!value.is_valid())
@@ -389,6 +401,9 @@ bool torch_requires_grad(PyObject* tensor)
 
 bool torch_grad_enabled()
 {
+    if (!force_python)
+        if (const std::optional<bool> found = inner_grad_enabled())
+            return *found;
     static PyObject* function = nullptr;
     if (!function)
         function = nb::object(torch().attr("is_grad_enabled")).release().ptr();
@@ -404,20 +419,20 @@ bool torch_is_deterministic()
     return nb::steal(PyObject_CallMethodNoArgs(module, name)).ptr() == Py_True;
 }
 
+bool torch_has_tangents()
+{
+    static PyObject* const names = Py_NewRef(PyModule_GetDict(nb::module_::import_("torch.autograd.forward_ad").ptr()));
+    static PyObject* const level_name = PyUnicode_InternFromString("_current_level");
+    PyObject* level = PyDict_GetItemWithError(names, level_name);
+    return level && PyLong_AsLong(level) >= 0;
+}
+
 void refuse_tangent(PyObject* tensor)
 {
-    static PyObject* names = nullptr; // of torch.autograd.forward_ad
-    static PyObject* level_name = PyUnicode_InternFromString("_current_level");
-    if (!names)
-        names = Py_NewRef(PyModule_GetDict(nb::module_::import_("torch.autograd.forward_ad").ptr()));
-    PyObject* level = PyDict_GetItem(names, level_name);
-    if (!level || PyLong_AsLong(level) < 0)
-        return;
-    nb::object dual = nb::handle(PyDict_GetItemString(names, "unpack_dual"))(nb::handle(tensor));
+    nb::object dual = nb::module_::import_("torch.autograd.forward_ad").attr("unpack_dual")(nb::handle(tensor));
     if (!dual.attr("tangent").is_none())
         fail(ErrorKind::not_implemented,
-             "forward-mode gradients do not reach into Slang functions; use torch.autograd in "
-             "reverse mode");
+             "forward-mode gradients do not reach into Slang functions; use torch.autograd in reverse mode");
 }
 
 namespace {
@@ -457,6 +472,8 @@ void bump_through_python(PyObject* tensor)
 
 void bump_torch_version(PyObject* tensor)
 {
+    if (!force_python && bump_inner_version(tensor))
+        return;
     static PyObject* const name = PyUnicode_InternFromString("_version");
     if (!nb::steal(PyObject_GetAttr(tensor, name)).is_valid()) {
         PyErr_Clear();

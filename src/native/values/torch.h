@@ -68,7 +68,9 @@ bool torch_requires_grad(PyObject* tensor);
 bool torch_grad_enabled();
 /// Whether torch.use_deterministic_algorithms is on.
 bool torch_is_deterministic();
-/// Raises when a tensor carries a tangent of torch's forward mode, which calls would drop.
+/// Whether tensors may carry tangents of torch's forward mode: inside of a dual_level().
+bool torch_has_tangents();
+/// Raises when a tensor carries a tangent, which calls would drop.
 void refuse_tangent(PyObject* tensor);
 /// Tells autograd that a tensor's content was changed in place.
 void bump_torch_version(PyObject* tensor);

@@ -3,6 +3,7 @@
 // Python object. Each function is tried on tensors of each kind before it is trusted; torch before 2.1 has none of
 // them.
 #include "values/nb.h"
+#include "values/torch.h"
 
 #include <optional>
 
@@ -17,6 +18,18 @@ struct TorchMemory {
 
 /// Nothing, or false, where this torch has no such functions or the object is no tensor.
 std::optional<bool> inner_is_negated(PyObject* tensor);
+std::optional<bool> inner_requires_grad(PyObject* tensor);
+/// What torch.is_grad_enabled() says.
+std::optional<bool> inner_grad_enabled();
+/// Whether a transform of torch.func (vmap, grad, jvp) is running.
+std::optional<bool> inner_has_transforms();
+/// Reads a tensor that lies on a CPU or a CUDA device with sizes and strides, and sets `before` and `size` of its
+/// storage. False for all others, subclasses among them: whoever reads those says what is wrong with them.
+bool read_inner(PyObject* tensor, TorchTensor& out, TorchMemory& memory);
+/// Counts a change in place. False also for what has no version that may be counted, as inference tensors have none.
+bool bump_inner_version(PyObject* tensor);
+/// An uninitialised tensor where `like` is; invalid where torch gave none.
+nb::object new_inner(const TorchTensor& like, ScalarType scalar, const Shape& shape);
 /// Sets `before` and `size`.
 bool read_inner_storage(PyObject* tensor, TorchMemory& out);
 /// Sets `address` and `size`.

@@ -9,6 +9,7 @@
 #include "core/python_names.h"
 #include "values/classes.h"
 #include "values/torch.h"
+#include "values/torch_inner.h"
 
 namespace spy {
 
@@ -203,7 +204,10 @@ nb::object apply_plain(nb::handle self, const std::shared_ptr<CallPlan>& plan, S
     nb::object owner = nb::cast(call.release(), nb::rv_policy::take_ownership);
     inputs[0] = owner.ptr();
     static PyObject *transforms = nullptr, *apply = nullptr, *full_apply = nullptr;
-    bool transformed = checked(PyObject_CallNoArgs(python_function(transforms, in_python::has_transforms))).is(Py_True);
+    const std::optional<bool> known = inner_has_transforms();
+    const bool transformed = known
+        ? *known
+        : checked(PyObject_CallNoArgs(python_function(transforms, in_python::has_transforms))).is(Py_True);
     PyObject* function = transformed ? python_function(full_apply, in_python::full_apply)
                                      : python_function(apply, in_python::apply);
     return checked(PyObject_Vectorcall(function, inputs, count, nullptr));

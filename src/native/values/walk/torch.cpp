@@ -106,7 +106,10 @@ nb::object walk_torch(Walk& w, PyObject* value)
     uint8_t flags = w.in_packed ? 0 : value_flag::writable;
     if (w.in_packed && !w.slots.empty()) // autograd counts it, but keeps the packed value
         w.slots = w.slots.subspan(1);
-    refuse_tangent(value);
+    if (!w.has_tangents)
+        w.has_tangents = torch_has_tangents();
+    if (*w.has_tangents)
+        refuse_tangent(value);
     w.signature.has_torch = true;
     if (is_storage_float(tensor.scalar) && converts_elements(w)) {
         // widened before the call: kernels have no arithmetic on these, and torch sends their gradients back

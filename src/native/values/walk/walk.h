@@ -37,7 +37,8 @@ public:
     bool in_packed = false;                     ///< inside a packed value: read-only, without gradients
     std::vector<ArgumentPart>* parts = nullptr; ///< where each argument and field is noted; null: nowhere
     int depth = 0;
-    bool ran_code = false; ///< of a value's class: get_this() and the like, which may change other arguments
+    std::optional<bool> has_tangents; ///< torch_has_tangents(), once it was asked
+    bool ran_code = false;            ///< of a value's class: get_this() and the like, which may change other arguments
 
     void put(char c) { signature.key.push_back(c); }
     void put32(uint32_t v) { signature.key.append(reinterpret_cast<const char*>(&v), 4); }
