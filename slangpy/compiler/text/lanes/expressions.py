@@ -10,11 +10,12 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from .counters import is_counter
 from .facts import REPORTS
 from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
-from .tree import NATIVE, NUMBERS, Expr, arguments_of, is_native, is_vector, text_of, written
+from .tree import NATIVE, NUMBERS, Expr, arguments_of, is_native, is_vector, texel, text_of, written
 from .varying import BEHIND, LANES, SAME, Analysis, Shapes, root
 
 _DIRECT = frozenset(
@@ -28,10 +29,16 @@ _MATH_OPERATIONS = 8
 """What one of them counts for among operations of all lanes at once, in loops."""
 _CHECK_OPERATIONS = 3
 """Of a test of an index, where what reports a wrong one hardly runs."""
+_SAMPLES = frozenset({".Sample", ".SampleLevel", ".Load"})
+"""Of textures, in slangpy/slang/lanes_textures_cpp.h."""
+_SAMPLE_OPERATIONS = 16
+"""What one of them counts for."""
 _VECTOR_MATH = re.compile(
     r"F(?:32|64)_(?:sincos|sinh?|cosh?|tanh?|exp(?:2|10)?|log(?:2|10)?|pow|asin|acos|atan2?)\Z"
 )
 """Functions that compilers would take from libmvec, with other bits than those of one number (prelude_cpp.h)."""
+HEAVY = 1 << 16
+"""The weight of what is only done for lanes that need it."""
 _COMPARISONS = ("<", ">", "<=", ">=", "==", "!=")
 _BITS = ("&", "|", "^")
 
@@ -92,6 +99,8 @@ class Expressions:
     """What the statement that is being written needs in front of it. Compilers contract products and sums of one piece of
     straight-line code: what has branches in it stands before, so that this is what it is without lanes."""
     temporaries: int = field(default=0, init=False)
+    always: int = field(default=0, init=False)
+    """Branches around what is being written that run whether a lane takes them or not."""
     turns: int = field(default=1, init=False)
     """How often what is being written runs, in loops that end for all lanes at once: some times each."""
     whole: Cost = field(default_factory=Cost, init=False)
@@ -140,7 +149,10 @@ class Expressions:
             inner, is_whole = f"{inner}.v[_l]", False
         if e.kind == "member":
             return f"{inner}.{e.text}", is_whole
-        return f"{inner}[{self.one(e.kids[1])}]", is_whole
+        at = self.one(e.kids[1])
+        if self.always and is_whole and is_counter(at):
+            return f"_spy_row({inner}, {at})", True
+        return f"{inner}[{at}]", is_whole
 
     def direct_place(self, e: Expr) -> str | None:
         """Text of a place that is where it is for all lanes; None of others."""
@@ -248,6 +260,33 @@ class Expressions:
         self._count(0, 1)
         return f"_spy_for_each{self.alone(e)}({mask}, {self._captures(e)} {{ {self.one(e)}; }});"
 
+    def weight(self, e: Expr) -> int:
+        """Operations of all lanes at once, of an expression that can be computed where it is not asked for."""
+        type, kids = self._type(e), e.kids
+        sum = 0
+        for kid in kids:
+            sum += self.weight(kid)
+        if e.kind in ("name", "literal"):
+            return 0 if e.kind == "literal" or self.shape(e) != BEHIND else HEAVY
+        if e.kind == "member":
+            if e.by == "->":
+                return 0 if kids[0].kind == "name" else HEAVY
+            return sum
+        if e.kind == "index":
+            is_row = kids[1].kind == "name" and is_counter(kids[1].text) and self.analysis.is_stored(kids[0])
+            return sum if is_row and self._type(kids[0]).startswith("FixedArray<") else HEAVY
+        if not is_native(type) or any(self._type(kid) not in (type, "bool") for kid in kids if e.text not in _COMPARISONS):
+            return HEAVY
+        parts = int(arguments_of(type)[1]) if is_vector(type) else 1
+        if e.kind == "unary":
+            return sum + parts if e.text in ("-", "!", "~") else HEAVY
+        if e.kind == "binary":
+            fits = e.text in (*"+-*&|^", "&&", "||", *_COMPARISONS) or (e.text == "/" and type in NUMBERS[:1])
+            return sum + parts * (4 if e.text == "/" else 1) if fits and (e.text == "/" or not e.by) else HEAVY
+        if e.kind == "choice" or (e.kind == "call" and (e.text in _DIRECT or e.text in ("_slang_select", type))):
+            return sum + parts
+        return HEAVY
+
     def _direct(self, e: Expr, mask: str) -> str | None:
         place = self.direct_place(e)
         if place is not None:
@@ -275,6 +314,8 @@ class Expressions:
     def _index(self, e: Expr, mask: str) -> str | None:
         """An element at a place that differs by lane."""
         array, at = e.kids
+        if texel(self._type(array)):
+            return self._sample(e, mask, -1)
         if not self._is_number_at(e):
             return None
         self._count(0, 0, elements=1)
@@ -376,8 +417,37 @@ class Expressions:
             self._count(_MATH_OPERATIONS, 0)
             given = ", ".join(self.value(kid, "float", mask) for kid in e.kids)
             return self._first(f"{MATH_PREFIX}{name[4:]}({mask}, {given})")
+        if name in _SAMPLES:
+            return self._sample(e, mask, -1)
         called = self._called(e, mask)
         return None if called is None else self._first(called)
+
+    def _member(self, e: Expr, mask: str) -> str | None:
+        """One number of a sample."""
+        kid = e.kids[0]
+        is_sample = (kid.kind == "call" and kid.text in _SAMPLES) or (kid.kind == "index" and texel(self._type(kid.kids[0])))
+        if not is_sample or e.text not in ("x", "y", "z", "w") or not is_vector(self._type(kid)):
+            return None
+        return self._sample(kid, mask, "xyzw".index(e.text))
+
+    def _sample(self, e: Expr, mask: str, part: int) -> str | None:
+        """Of a texture of two dimensions at the level 0, or given by a number for all. part: -1 for all there are."""
+        texture, *given = e.kids
+        type, name = texel(self._type(texture)), e.text[1:] if e.kind == "call" else "Load"
+        where = 0 if name == "Load" else 1
+        is_float = type == "float" or (is_vector(type) and arguments_of(type)[0] == "float")
+        count = {"Sample": 2, "SampleLevel": 3}.get(name, 1)
+        at = given[where] if len(given) == count else None
+        fitting = ("Vector<float, 2>",) if where else ("Vector<int32_t, 3>",) if e.kind == "call" else ("Vector<int32_t, 2>", "Vector<uint32_t, 2>")
+        wanted = "" if at is None else self._type(at)
+        if not is_float or at is None or wanted not in fitting or any(self.shape(k) != SAME for k in e.kids if k is not at):
+            return None
+        if any(not _is_harmless(k) for k in e.kids if k is not at):
+            return None
+        self._count(_SAMPLE_OPERATIONS, 0)
+        others = [text_of(k) for k in given if k is not at]
+        text = f"_spy_lanes_{name.lower()}<{part}>({', '.join([mask, text_of(texture), self.value(at, wanted, mask), *others])})"
+        return self._first(text)
 
     def _vector(self, e: Expr, mask: str) -> str | None:
         scalar, count = arguments_of(e.text)
