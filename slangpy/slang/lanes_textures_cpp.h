@@ -29,13 +29,46 @@ SPY_LANE_INLINE void _spy_put_parts(Vector<_spy_lanes<float>, N>& r, int part, c
 {
     r[part] = x;
 }
-/// Indices that lie beside [0, n) by less than n; what is still outside is no index that counts.
-SPY_LANE_INLINE int32_t _spy_address_near(int32_t i, int32_t n, uint8_t mode)
-{
-    const int32_t edge = mode == spy_clamp_to_edge ? 0 : -1, last = mode == spy_clamp_to_edge ? n - 1 : -1;
-    const int32_t low = mode == spy_wrap ? i + n : edge, high = mode == spy_wrap ? i - n : last;
-    return i < 0 ? low : i >= n ? high : i;
-}
+/// What lanes read along one axis: two indices and the weight of the second; `fits` where these are known here.
+struct _spy_axis {
+    typedef double D __attribute__((vector_size(SPY_VECTOR_BYTES)));
+    typedef float F __attribute__((vector_size(SPY_VECTOR_BYTES / 2)));
+    typedef int I __attribute__((vector_size(SPY_VECTOR_BYTES / 2)));
+    _spy_lanes<int32_t> first, second, fits;
+    _spy_lanes<float> weight;
+
+    static SPY_LANE_INLINE I near(I i, int n, uint8_t mode)
+    {
+        const I edge = I{} + (mode == spy_clamp_to_edge ? 0 : -1),
+                last = I{} + (mode == spy_clamp_to_edge ? n - 1 : -1);
+        const I low = mode == spy_wrap ? i + n : edge, high = mode == spy_wrap ? i - n : last;
+        return i < 0 ? low : i >= n ? high : i;
+    }
+    SPY_LANE_INLINE _spy_axis(const _spy_lanes<float>& at, int n, uint8_t mode)
+    {
+        const float turn = mode == spy_wrap ? 1.0f / n : 0.0f;
+        for (int k = 0; k < SPY_LANES; k += SPY_VECTOR_BYTES / 8) {
+            F x;
+            __builtin_memcpy(&x, reinterpret_cast<const char*>(at.v) + 4 * k, sizeof x);
+            D u = __builtin_convertvector(x, D) * double(n) - 0.5;
+            const auto is_near = (u > -65536.0) & (u < 65536.0);
+            u = is_near ? u : D{};
+            I low = __builtin_convertvector(u, I);
+            low += __builtin_convertvector(__builtin_convertvector(low, D) > u, I); // rounds down
+            const F part = __builtin_convertvector(u - __builtin_convertvector(low, D), F);
+            low -= n * __builtin_convertvector(__builtin_convertvector(low, F) * turn, I); // a texture away at the most
+            const I one = near(low, n, mode), two = near(low + 1, n, mode);
+            const I in = __builtin_convertvector(is_near, I) & (one >= 0) & (one < n) & (two >= 0) & (two < n);
+            const I from = one & in, to = two & in;
+            put(first, k, from), put(second, k, to), put(fits, k, in), put(weight, k, part);
+        }
+    }
+    template <class L, class V>
+    static SPY_LANE_INLINE void put(L& lanes, int k, V v)
+    {
+        __builtin_memcpy(reinterpret_cast<char*>(lanes.v) + 4 * k, &v, sizeof v);
+    }
+};
 
 /// Lanes that found the weighted mean of four texels. first, count: of the numbers of a texel.
 template <class Plain, class R>
@@ -43,56 +76,31 @@ static __attribute__((noinline)) _spy_mask _spy_bilinear_lanes(const SpyTexture&
                                                                const _spy_lanes<float>& x, const _spy_lanes<float>& y,
                                                                const _spy_mask& m, int first, int count, R& r)
 {
-    typedef int32_t Indices[SPY_LANES];
-    typedef float Floats[SPY_LANES];
-    alignas(64) Indices above, below, fits;
-    alignas(64) Indices step;
-    alignas(64) Floats w00, w10, w01, w11;
-    const int32_t w = int32_t(t.width), h = int32_t(t.height), row = w * int32_t(Plain::bytes);
-    const uint8_t mode_x = s.address[0], mode_y = s.address[1];
-    const float *xs = reinterpret_cast<const float*>(x.v), *ys = reinterpret_cast<const float*>(y.v);
-    for (int i = 0; i < SPY_LANES; i++) {
-        const double u0 = double(xs[i]) * w - 0.5, v0 = double(ys[i]) * h - 0.5;
-        const bool is_near = (u0 > -65536) & (v0 > -65536) & (u0 < 65536) & (v0 < 65536);
-        const double u = is_near ? u0 : 0.0, v = is_near ? v0 : 0.0;
-        const double floor_u = __builtin_floor(u), floor_v = __builtin_floor(v);
-        const int32_t a = int32_t(floor_u), b = int32_t(floor_v);
-        const float right = float(u - floor_u), under = float(v - floor_v), left = 1 - right, over = 1 - under;
-        const int32_t x0 = _spy_address_near(a, w, mode_x), x1 = _spy_address_near(a + 1, w, mode_x);
-        const int32_t y0 = _spy_address_near(b, h, mode_y), y1 = _spy_address_near(b + 1, h, mode_y);
-        const bool is_in = is_near & (uint32_t(x0) < uint32_t(w)) & (uint32_t(x1) < uint32_t(w)) &
-            (uint32_t(y0) < uint32_t(h)) & (uint32_t(y1) < uint32_t(h));
-        fits[i] = -int32_t(is_in);
-        above[i] = is_in ? y0 * row + x0 * int32_t(Plain::bytes) : 0;
-        below[i] = is_in ? y1 * row + x0 * int32_t(Plain::bytes) : 0;
-        step[i] = is_in ? (x1 - x0) * int32_t(Plain::bytes) : 0;
-        w00[i] = left * over, w10[i] = right * over, w01[i] = left * under, w11[i] = right * under;
-    }
-    _spy_lanes<int32_t> found;
-    __builtin_memcpy(found.v, fits, sizeof fits);
-    const _spy_mask done = m & (found != 0);
-    for (int i = 0; i < SPY_LANES; i++) // of lanes that take no part, the first texel
-        if (!m.get(i))
-            above[i] = below[i] = step[i] = 0;
+    typedef _spy_lanes<int32_t> I;
+    typedef _spy_lanes<float> F;
+    constexpr int32_t bytes = Plain::bytes;
+    const _spy_axis u(x, int(t.width), s.address[0]), v(y, int(t.height), s.address[1]);
+    const _spy_mask done = m & ((u.fits & v.fits) != 0);
+    const int32_t row = int32_t(t.width) * bytes;
+    // of lanes that take no part, the first texel
+    const I nothing(0), above = v.first * row, below = v.second * row, left = u.first * bytes, right = u.second * bytes;
+    const I p00 = _spy_pick(done, above + left, nothing), p10 = _spy_pick(done, above + right, nothing);
+    const I p01 = _spy_pick(done, below + left, nothing), p11 = _spy_pick(done, below + right, nothing);
+    const F over = 1.0f - v.weight, before = 1.0f - u.weight, zero(0.0f);
+    const F w00 = before * over, w10 = u.weight * over, w01 = before * v.weight, w11 = u.weight * v.weight;
     for (int part = first; part < first + count; part++) {
-        alignas(64) Floats t00, t10, t01, t11;
+        F t00, t10, t01, t11;
         const uint8_t* from = t.first;
         for (int i = 0; i < SPY_LANES; i++) {
-            t00[i] = _spy_texel_part<Plain>(from + above[i], part);
-            t10[i] = _spy_texel_part<Plain>(from + above[i] + step[i], part);
-            t01[i] = _spy_texel_part<Plain>(from + below[i], part);
-            t11[i] = _spy_texel_part<Plain>(from + below[i] + step[i], part);
+            t00.put(i, _spy_texel_part<Plain>(from + p00.get(i), part));
+            t10.put(i, _spy_texel_part<Plain>(from + p10.get(i), part));
+            t01.put(i, _spy_texel_part<Plain>(from + p01.get(i), part));
+            t11.put(i, _spy_texel_part<Plain>(from + p11.get(i), part));
         }
-        alignas(64) Floats sum;
-        for (int i = 0; i < SPY_LANES; i++) {
-            float all = (w00[i] ? w00[i] * t00[i] : 0.0f) + (w10[i] ? w10[i] * t10[i] : 0.0f);
-            all += w01[i] ? w01[i] * t01[i] : 0.0f;
-            all += w11[i] ? w11[i] * t11[i] : 0.0f;
-            sum[i] = all;
-        }
-        _spy_lanes<float> given;
-        __builtin_memcpy(given.v, sum, sizeof sum);
-        _spy_put_parts(r, part - first, given);
+        F sum = _spy_pick(w00 != 0, w00 * t00, zero) + _spy_pick(w10 != 0, w10 * t10, zero);
+        sum = sum + _spy_pick(w01 != 0, w01 * t01, zero);
+        sum = sum + _spy_pick(w11 != 0, w11 * t11, zero);
+        _spy_put_parts(r, part - first, sum);
     }
     return done;
 }
@@ -101,7 +109,7 @@ SPY_LANE_INLINE bool _spy_is_small(const SpyTexture& t) { return uint64_t(t.widt
 
 template <int part, class T>
 SPY_LANE_INLINE auto _spy_lanes_samplelevel(const _spy_mask& m, const _spy_texture<T, 2, false, false>& t,
-                                      const Vector<_spy_lanes<float>, 2>& at, SamplerState s, float level)
+                                            const Vector<_spy_lanes<float>, 2>& at, SamplerState s, float level)
 {
     typedef _spy_texture<T, 2, false, false> Texture;
     typedef _spy_sampled<part, T> Sampled;
@@ -112,7 +120,8 @@ SPY_LANE_INLINE auto _spy_lanes_samplelevel(const _spy_mask& m, const _spy_textu
     _spy_mask left = m;
     if (sampler.is_bilinear && (level <= 0 || texture.mip_count == 1) && _spy_is_small(texture)) {
         if (texture.plain == Texture::Floats::kind)
-            left = m & !_spy_bilinear_lanes<typename Texture::Floats>(texture, sampler, at[0], at[1], m, first, count, r);
+            left = m &
+                !_spy_bilinear_lanes<typename Texture::Floats>(texture, sampler, at[0], at[1], m, first, count, r);
         else if (texture.plain == spy_plain_bytes)
             left = m & !_spy_bilinear_lanes<_spy_plain_bytes>(texture, sampler, at[0], at[1], m, first, count, r);
     }
@@ -125,7 +134,7 @@ SPY_LANE_INLINE auto _spy_lanes_samplelevel(const _spy_mask& m, const _spy_textu
 }
 template <int part, class T>
 SPY_LANE_INLINE auto _spy_lanes_sample(const _spy_mask& m, const _spy_texture<T, 2, false, false>& t,
-                                 const Vector<_spy_lanes<float>, 2>& at, SamplerState s)
+                                       const Vector<_spy_lanes<float>, 2>& at, SamplerState s)
 {
     return _spy_lanes_samplelevel<part>(m, t, at, s, 0.0f);
 }
@@ -144,7 +153,8 @@ _spy_lanes_load(const _spy_mask& m, const _spy_texture<T, 2, false, false>& t, c
     if (texture.plain == Plain::kind && _spy_is_small(texture)) {
         alignas(64) int32_t place[SPY_LANES], fits[SPY_LANES];
         for (int i = 0; i < SPY_LANES; i++) {
-            const bool is_in = (uint32_t(x[i]) < texture.width) & (uint32_t(y[i]) < texture.height) & (mip[i] == 0) & (m.get(i) != 0);
+            const bool is_in = (uint32_t(x[i]) < texture.width) & (uint32_t(y[i]) < texture.height) & (mip[i] == 0) &
+                (m.get(i) != 0);
             fits[i] = -int32_t(is_in);
             place[i] = is_in ? (y[i] * int32_t(texture.width) + x[i]) * int32_t(Plain::bytes) : 0;
         }
@@ -159,9 +169,8 @@ _spy_lanes_load(const _spy_mask& m, const _spy_texture<T, 2, false, false>& t, c
         left = m & (found == 0);
     }
     if (_spy_any(left))
-        _spy_for_each_alone(left, [&](int i) {
-            _spy_put(r, i, Sampled::of(t.Load(Vector<int32_t, 3>{x[i], y[i], mip[i]})));
-        });
+        _spy_for_each_alone(
+            left, [&](int i) { _spy_put(r, i, Sampled::of(t.Load(Vector<int32_t, 3>{x[i], y[i], mip[i]}))); });
     return r;
 }
 template <int part, class T, class U>

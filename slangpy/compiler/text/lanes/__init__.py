@@ -6,7 +6,8 @@ a branch is run by the lanes that take it, and a loop runs while a lane is left 
 it was, and what lanes cannot compute at once is computed for one after the other.
 
     tokens, parser -> tree      what Slang emitted, as statements and expressions
-    facts, varying              what functions write; what differs by lane
+    counters                    loops whose counter is the same for all lanes in a turn
+    facts, varying, weights     what functions write; what differs by lane; what is computed in any case
     expressions, functions      the functions for lanes; structs of lanes
     entry                       the loop over invocations around them
 

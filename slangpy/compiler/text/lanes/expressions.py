@@ -17,11 +17,8 @@ from .structs import Structs
 from .tokens import Unfit
 from .tree import NATIVE, NUMBERS, Expr, arguments_of, is_native, is_vector, texel, text_of, written
 from .varying import BEHIND, LANES, SAME, Analysis, Shapes, root
+from .weights import COMPARISONS, DIRECT
 
-_DIRECT = frozenset(
-    "F32_min F32_max I32_min I32_max U32_min U32_max F32_sqrt F32_floor F32_ceil F32_trunc F32_abs F32_frac".split()
-)
-"""Functions with a form for lanes; others are called for one lane after the other."""
 _MATH = frozenset("F32_exp F32_exp2 F32_log F32_log2 F32_sin F32_cos F32_pow".split())
 """Functions that lanes compute in the steps of glibc (slangpy/slang/lanes_math_cpp.h)."""
 MATH_PREFIX = "_spy_lanes_of_"
@@ -31,15 +28,14 @@ _CHECK_OPERATIONS = 3
 """Of a test of an index, where what reports a wrong one hardly runs."""
 _SAMPLES = frozenset({".Sample", ".SampleLevel", ".Load"})
 """Of textures, in slangpy/slang/lanes_textures_cpp.h."""
+_PLACES = {"call": ("Vector<int32_t, 3>",), "index": ("Vector<int32_t, 2>", "Vector<uint32_t, 2>")}
+"""Types of the places of texels."""
 _SAMPLE_OPERATIONS = 16
 """What one of them counts for."""
 _VECTOR_MATH = re.compile(
     r"F(?:32|64)_(?:sincos|sinh?|cosh?|tanh?|exp(?:2|10)?|log(?:2|10)?|pow|asin|acos|atan2?)\Z"
 )
 """Functions that compilers would take from libmvec, with other bits than those of one number (prelude_cpp.h)."""
-HEAVY = 1 << 16
-"""The weight of what is only done for lanes that need it."""
-_COMPARISONS = ("<", ">", "<=", ">=", "==", "!=")
 _BITS = ("&", "|", "^")
 
 
@@ -260,33 +256,6 @@ class Expressions:
         self._count(0, 1)
         return f"_spy_for_each{self.alone(e)}({mask}, {self._captures(e)} {{ {self.one(e)}; }});"
 
-    def weight(self, e: Expr) -> int:
-        """Operations of all lanes at once, of an expression that can be computed where it is not asked for."""
-        type, kids = self._type(e), e.kids
-        sum = 0
-        for kid in kids:
-            sum += self.weight(kid)
-        if e.kind in ("name", "literal"):
-            return 0 if e.kind == "literal" or self.shape(e) != BEHIND else HEAVY
-        if e.kind == "member":
-            if e.by == "->":
-                return 0 if kids[0].kind == "name" else HEAVY
-            return sum
-        if e.kind == "index":
-            is_row = kids[1].kind == "name" and is_counter(kids[1].text) and self.analysis.is_stored(kids[0])
-            return sum if is_row and self._type(kids[0]).startswith("FixedArray<") else HEAVY
-        if not is_native(type) or any(self._type(kid) not in (type, "bool") for kid in kids if e.text not in _COMPARISONS):
-            return HEAVY
-        parts = int(arguments_of(type)[1]) if is_vector(type) else 1
-        if e.kind == "unary":
-            return sum + parts if e.text in ("-", "!", "~") else HEAVY
-        if e.kind == "binary":
-            fits = e.text in (*"+-*&|^", "&&", "||", *_COMPARISONS) or (e.text == "/" and type in NUMBERS[:1])
-            return sum + parts * (4 if e.text == "/" else 1) if fits and (e.text == "/" or not e.by) else HEAVY
-        if e.kind == "choice" or (e.kind == "call" and (e.text in _DIRECT or e.text in ("_slang_select", type))):
-            return sum + parts
-        return HEAVY
-
     def _direct(self, e: Expr, mask: str) -> str | None:
         place = self.direct_place(e)
         if place is not None:
@@ -354,7 +323,7 @@ class Expressions:
                 return None
             return f"({self.value(left, type, mask)} {e.text} {self.value(right, type, mask)})"
         elif (type == "bool" and e.text not in (*_BITS, "==", "!=")) or (
-            type in NUMBERS[:2] and e.text not in ("+", "-", "*", "/", *_COMPARISONS)
+            type in NUMBERS[:2] and e.text not in ("+", "-", "*", "/", *COMPARISONS)
         ):
             return None
         if e.text in ("/", "%", "<<", ">>"):
@@ -411,7 +380,7 @@ class Expressions:
             if self.shape(e.kids[1]) != SAME or not is_native(vector):
                 return None
             return f"{name}({self.value(e.kids[0], vector, mask)}, {text_of(e.kids[1])})"
-        if name in _DIRECT:
+        if name in DIRECT:
             return f"{name}({', '.join(self.value(kid, self._type(e), mask) for kid in e.kids)})"
         if name in _MATH:
             self._count(_MATH_OPERATIONS, 0)
@@ -438,7 +407,7 @@ class Expressions:
         is_float = type == "float" or (is_vector(type) and arguments_of(type)[0] == "float")
         count = {"Sample": 2, "SampleLevel": 3}.get(name, 1)
         at = given[where] if len(given) == count else None
-        fitting = ("Vector<float, 2>",) if where else ("Vector<int32_t, 3>",) if e.kind == "call" else ("Vector<int32_t, 2>", "Vector<uint32_t, 2>")
+        fitting = ("Vector<float, 2>",) if where else _PLACES[e.kind]
         wanted = "" if at is None else self._type(at)
         if not is_float or at is None or wanted not in fitting or any(self.shape(k) != SAME for k in e.kids if k is not at):
             return None

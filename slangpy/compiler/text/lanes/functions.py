@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .counters import DOWN, UP, is_counter
-from .expressions import HEAVY, Expressions
+from .expressions import Expressions
 from .facts import Facts, statements
 from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
 from .tree import NATIVE, Case, Expr, Stmt, is_native, lines_of, text_of
 from .varying import BEHIND, LANES, SAME, Analysis, Shapes, root
+from .weights import weight_of
 
 _AT_ONCE = 8
 """Turns after which a loop looks whether only few lanes are left in it."""
@@ -249,25 +250,7 @@ class LaneFunction(Expressions):
     def is_light(self, body: tuple[Stmt, ...]) -> bool:
         """Whether statements are done for lanes that do not need them as well as for those that do: they only compute, and less
         than to ask takes."""
-        return bool(body) and self._weight(body) <= _LIGHT
-
-    def _weight(self, body: tuple[Stmt, ...]) -> int:
-        sum = 0
-        for s in body:
-            if s.kind == "if":
-                sum += 2 + self._weight(s.body) + self._weight(s.other)
-            elif s.kind in ("break", "continue"):
-                sum += 1
-            elif s.kind == "declare":
-                sum += 0 if is_native(s.type) else HEAVY
-            elif s.kind == "assign" and s.place is not None and s.place.kind == "name" and self.shape(s.place) != BEHIND:
-                sum += 1
-            else:
-                return HEAVY
-            sum += 0 if s.value is None else self.weight(s.value)
-            if sum >= HEAVY:
-                return HEAVY
-        return sum
+        return bool(body) and weight_of(body, self.analysis) <= _LIGHT
 
     def _loop(self, s: Stmt, mask: str, end: str) -> list[str]:
         loop = _Around("loop", self.new_mask(), self.analysis.loops[id(s)])
