@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 SOURCE = (HERE / "divergent.slang").read_text()
 KEPT = HERE / "results" / "cpu.json"
 STEPS = {
-    "mandelbrot": 200, "march": 64, "escape": 200, "shade": 64, "iterated.bwds": 20, "walk": 50, "lookup": 60, "waves": 48,
+    "mandelbrot": 200, "march": 64, "escape": 200, "shade": 64, "bumps": 64, "iterated.bwds": 20, "walk": 50, "lookup": 60, "waves": 48,
     "fog": 48, "heights": 64, "skewed": 20, "collatz": 100, "gcd": 1, "newton": 30, "bisect": 30, "few": 20, "wide": 100,
     "dots": 60, "hashes": 60, "polynomial": 1, "sines": 1,
 }  # fmt: skip
@@ -39,7 +39,7 @@ RESULTS = {"mandelbrot": "int", "collatz": "int", "gcd": "int", "hashes": "uint"
 TITLES = {
     "mandelbrot": "Mandelbrot set, 200 steps", "march": "ray marching of a distance field, 64 steps",
     "escape": "escape loop with inner branches", "shade": "sphere tracer of 64 steps with textures",
-    "iterated.bwds": "gradient of an escape loop, 20 steps",
+    "bumps": "sphere tracer that samples a texture at each of 64 steps", "iterated.bwds": "gradient of an escape loop, 20 steps",
 }  # fmt: skip
 """What --keep names the rows that have peers."""
 PICTURE = np.random.default_rng(1).random((8, 8, 4), np.float32)
@@ -70,7 +70,7 @@ def others(device: spy.Device) -> dict[str, tuple[Any, ...]]:
         type=spy.TextureType.texture_2d, width=64, height=64, format=spy.Format.r32_float, usage=usage, data=data,
     )  # fmt: skip
     sampler = device.create_sampler()
-    return {"walk": (table,), "lookup": (table,), "shade": (picture, sampler), "heights": (heights, sampler)}
+    return {"walk": (table,), "lookup": (table,), "shade": (picture, sampler), "bumps": (picture, sampler), "heights": (heights, sampler)}
 
 
 def ours(kind: spy.DeviceType, points: np.ndarray, steps: dict[str, int]) -> dict[str, Run]:

@@ -99,6 +99,20 @@ def shade(x: Any, y: Any, most: int, picture: Any) -> Any:
 
 
 @dr.syntax
+def bumps(x: Any, y: Any, most: int, picture: Any) -> Any:
+    direction, start = dr.normalize(Array3f(0.1 * x, 0.1 * y, 1)), Array3f(x, y, -3)
+    t, i, left = dr.zeros(Float, dr.width(x)), dr.zeros(Int, dr.width(x)), dr.full(Bool, True, dr.width(x))
+    while left & (i < most):
+        p = start + direction * t
+        d = dr.norm(p) - 0.8 - 0.1 * picture.eval(Array2f(p.x, p.y), left)[0]
+        left = (d >= 0.001) & (t <= 10)
+        if left:
+            t += 0.7 * d
+            i += 1
+    return t + Float(i)
+
+
+@dr.syntax
 def iterated(x: Any, most: int) -> Any:
     y, i, left = Tracked(x), dr.zeros(TrackedInt, dr.width(x)), dr.full(dr.mask_t(x), True, dr.width(x))
     while dr.hint(left & (i < most), max_iterations=32):
@@ -138,5 +152,6 @@ def runs(points: np.ndarray, steps: dict[str, int], picture: np.ndarray, threads
     texture = Texture2f(TensorXf(picture), wrap_mode=dr.WrapMode.Repeat)
     found = {f.__name__: forward(f, points, steps[f.__name__]) for f in (mandelbrot, march, escape)}
     found["shade"] = forward(shade, points, steps["shade"], texture)
+    found["bumps"] = forward(bumps, points, steps["bumps"], texture)
     found["iterated.bwds"] = gradient(np.ascontiguousarray(points[:, 0]), steps["iterated.bwds"])
     return found

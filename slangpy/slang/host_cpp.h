@@ -18,6 +18,8 @@ struct SpyTexture {
     uint32_t width, height, plain;
 };
 constexpr uint32_t spy_plain_bytes = 5;
+/// Of spy::TextureAddressingMode.
+constexpr uint8_t spy_wrap = 0, spy_clamp_to_edge = 1;
 
 struct SpySampler {
     bool linear_min, linear_mag, linear_mip;

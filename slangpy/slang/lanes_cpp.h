@@ -681,6 +681,27 @@ SPY_LANE_INLINE typename _spy_many<T>::type _spy_read(const _spy_mask& m, const 
     return r;
 }
 
+/// The largest of the numbers of lanes that take part, or `least`.
+template <class T>
+SPY_LANE_INLINE T _spy_most(const _spy_mask& m, const _spy_lanes<T>& x, SPY_ONE least)
+{
+    const _spy_lanes<T> all = _spy_pick(m & (x > least), x, _spy_lanes<T>(least));
+    T most = least;
+    for (int i = 0; i < SPY_LANES; i++)
+        most = all.get(i) > most ? all.get(i) : most;
+    return most;
+}
+/// A row of an array, where it may be that no lane asks for it.
+template <class L, auto N>
+SPY_LANE_INLINE L& _spy_row(FixedArray<L, N>& a, uint32_t at)
+{
+    return a[at < uint32_t(N) ? at : 0];
+}
+template <class L, auto N>
+SPY_LANE_INLINE const L& _spy_row(const FixedArray<L, N>& a, uint32_t at)
+{
+    return a[at < uint32_t(N) ? at : 0];
+}
 /// The number that all lanes that take part have; -1 where they differ, or where none does.
 template <class U>
 SPY_LANE_INLINE int64_t _spy_common(const _spy_mask& m, const _spy_lanes<U>& x)

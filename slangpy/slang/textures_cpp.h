@@ -128,27 +128,51 @@ struct _spy_plain_bytes {
     }
 };
 
-/// The weighted mean of four texels; false beside the edges, which the device knows about.
+/// The index within [0, n) of a place beside it; negative where the device has to say.
+inline int32_t _spy_address(int32_t i, int32_t n, uint8_t mode)
+{
+    if (uint32_t(i) < uint32_t(n))
+        return i;
+    if (mode == spy_clamp_to_edge)
+        return i < 0 ? 0 : n - 1;
+    if (mode != spy_wrap)
+        return -1;
+    const int32_t near = i < 0 ? i + n : i - n;
+    if (uint32_t(near) < uint32_t(n))
+        return near;
+    const int32_t rest = i % n;
+    return rest < 0 ? rest + n : rest;
+}
+/// The weighted mean of four texels; false where the device has to find it.
 template <class Plain>
-inline bool _spy_bilinear(const SpyTexture& t, float x, float y, int32_t dx, int32_t dy, _spy_four& out)
+inline bool _spy_bilinear(const SpyTexture& t, const SpySampler& s, float x, float y, int32_t dx, int32_t dy, _spy_four& out)
 {
     if (t.plain != Plain::kind)
         return false;
     const double u = double(x) * int32_t(t.width) - 0.5, v = double(y) * int32_t(t.height) - 0.5;
-    if (!(u >= 0 && v >= 0 && u < 65536 && v < 65536))
+    if (!(u > -65536 && v > -65536 && u < 65536 && v < 65536))
         return false;
-    const int32_t low_u = int32_t(u), low_v = int32_t(v);
-    const uint32_t i = uint32_t(low_u) + uint32_t(dx), j = uint32_t(low_v) + uint32_t(dy);
-    if (i >= t.width - 1 || j >= t.height - 1)
-        return false;
-    const float right = float(u - low_u), below = float(v - low_v), left = 1 - right, above = 1 - below;
+    const double floor_u = __builtin_floor(u), floor_v = __builtin_floor(v);
+    const uint32_t i = uint32_t(int32_t(floor_u)) + uint32_t(dx), j = uint32_t(int32_t(floor_v)) + uint32_t(dy);
+    const float right = float(u - floor_u), below = float(v - floor_v), left = 1 - right, above = 1 - below;
     const uint64_t row = uint64_t(t.width) * Plain::bytes;
-    const uint8_t* at = t.first + j * row + i * uint64_t(Plain::bytes);
+    const uint8_t *at = t.first + j * row + i * uint64_t(Plain::bytes), *under = at + row;
+    uint64_t step = Plain::bytes;
+    if (i >= t.width - 1 || j >= t.height - 1) {
+        const int32_t w = int32_t(t.width), h = int32_t(t.height);
+        const int32_t x0 = _spy_address(int32_t(i), w, s.address[0]), x1 = _spy_address(int32_t(i + 1), w, s.address[0]);
+        const int32_t y0 = _spy_address(int32_t(j), h, s.address[1]), y1 = _spy_address(int32_t(j + 1), h, s.address[1]);
+        if ((x0 | x1 | y0 | y1) < 0)
+            return false;
+        at = t.first + uint32_t(y0) * row + uint32_t(x0) * uint64_t(Plain::bytes);
+        under = t.first + uint32_t(y1) * row + uint32_t(x0) * uint64_t(Plain::bytes);
+        step = uint64_t(int64_t(x1 - x0) * int64_t(Plain::bytes));
+    }
     // a texel of no weight may be infinite
     const auto part = [](float w, _spy_four texel) { return w ? w * texel : _spy_four{}; };
-    out = part(left * above, Plain::read(at)) + part(right * above, Plain::read(at + Plain::bytes));
-    out += part(left * below, Plain::read(at + row));
-    out += part(right * below, Plain::read(at + row + Plain::bytes));
+    out = part(left * above, Plain::read(at)) + part(right * above, Plain::read(at + step));
+    out += part(left * below, Plain::read(under));
+    out += part(right * below, Plain::read(under + step));
     return true;
 }
 
@@ -298,12 +322,12 @@ struct _spy_texture : _spy_texture_base<T, axes, is_cube, is_array> {
         if constexpr (Base::is_plane) {
             const float x = float(_spy_part(l, 0)), y = float(_spy_part(l, 1));
             const int32_t dx = int32_t(_spy_part(o, 0)), dy = int32_t(_spy_part(o, 1));
-            const bool is_base = reinterpret_cast<const SpySampler*>(s.state)->is_bilinear &&
-                (level <= 0 || texture->mip_count == 1);
+            const SpySampler& sampler = *reinterpret_cast<const SpySampler*>(s.state);
+            const bool is_base = sampler.is_bilinear && (level <= 0 || texture->mip_count == 1);
             _spy_four four;
-            if (is_base && _spy_bilinear<typename Base::Floats>(*texture, x, y, dx, dy, four))
+            if (is_base && _spy_bilinear<typename Base::Floats>(*texture, sampler, x, y, dx, dy, four))
                 return _spy_from_four<T>(four);
-            if (is_base && _spy_bilinear<_spy_plain_bytes>(*texture, x, y, dx, dy, four))
+            if (is_base && _spy_bilinear<_spy_plain_bytes>(*texture, sampler, x, y, dx, dy, four))
                 return _spy_from_four<T>(four);
         }
         return sample_level(s, l, level, o);

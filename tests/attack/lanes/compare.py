@@ -113,7 +113,7 @@ class Runner:
 
 
 def _difference(a: Result, b: Result) -> Failure | None:
-    x, y = a.array, b.array
+    x, y = np.atleast_1d(a.array), np.atleast_1d(b.array)
     same = x == y
     if x.dtype.kind == "f":
         bits = BITS[x.dtype.itemsize]

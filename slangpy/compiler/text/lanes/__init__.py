@@ -6,7 +6,8 @@ a branch is run by the lanes that take it, and a loop runs while a lane is left 
 it was, and what lanes cannot compute at once is computed for one after the other.
 
     tokens, parser -> tree      what Slang emitted, as statements and expressions
-    facts, varying              what functions write; what differs by lane
+    counters                    loops whose counter is the same for all lanes in a turn
+    facts, varying, weights     what functions write; what differs by lane; what is computed in any case
     expressions, functions      the functions for lanes; structs of lanes
     entry                       the loop over invocations around them
 
@@ -47,14 +48,16 @@ def _header(name: str) -> bytes:
 
 def _headers_for(made: bytes) -> bytes:
     """What functions for lanes need in front of them."""
-    return _header("lanes_cpp.h") + (_header("lanes_math_cpp.h") if MATH_PREFIX.encode() in made else b"")
+    math = _header("lanes_math_cpp.h") if MATH_PREFIX.encode() in made else b""
+    return _header("lanes_cpp.h") + math + (_header("lanes_textures_cpp.h") if b"Texture2D" in made else b"")
 
 
 @cache
 def lanes_inputs() -> bytes:
     """All that decides what `with_lanes` makes of kernels; part of what names them in the disk cache."""
     files = sorted(Path(__file__).parent.glob("*.py"))
-    return _header("lanes_cpp.h") + _header("lanes_math_cpp.h") + b"".join(file.read_bytes() for file in files)
+    headers = b"".join(_header(f"lanes{part}_cpp.h") for part in ("", "_math", "_textures"))
+    return headers + b"".join(file.read_bytes() for file in files)
 
 
 def with_lanes(code: bytes, for_all: bool = False) -> bytes | None:

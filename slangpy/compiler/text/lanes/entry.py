@@ -190,13 +190,14 @@ class Entry:
                 raise Unfit("a store")
 
     def _found(self, e: Expr, for_all: bool) -> tuple[Expr, LaneFunction] | None:
-        for part in e.walk():
-            if part.kind != "call" or part.text not in self.program.unit.functions:
-                continue
+        functions, facts = self.program.unit.functions, self.program.facts
+        calls = [part for part in e.walk() if part.kind == "call" and part.text in functions]
+        looping = [facts.has_loops(part.text) for part in calls]
+        first = [part for part, has_loops in zip(calls, looping, strict=True) if has_loops]
+        others = [part for part, has_loops in zip(calls, looping, strict=True) if not has_loops] if for_all else []
+        for part in (*first, *others):
             shapes = tuple(self.analysis.shape(kid) for kid in part.kids)
             if all(shape == SAME for shape in shapes) or any(shapes[k] == SAME for k in self.program.writes(part.text)):
-                continue
-            if not for_all and not self.program.facts.has_loops(part.text):
                 continue
             made = self.program.lanes(part.text, shapes)
             if made is not None and (made.is_divergent or for_all):

@@ -10,17 +10,15 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from .counters import is_counter
 from .facts import REPORTS
 from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
-from .tree import NATIVE, NUMBERS, Expr, arguments_of, is_native, is_vector, text_of, written
+from .tree import NATIVE, NUMBERS, Expr, arguments_of, is_native, is_vector, texel, text_of, written
 from .varying import BEHIND, LANES, SAME, Analysis, Shapes, root
+from .weights import COMPARISONS, DIRECT
 
-_DIRECT = frozenset(
-    "F32_min F32_max I32_min I32_max U32_min U32_max F32_sqrt F32_floor F32_ceil F32_trunc F32_abs F32_frac".split()
-)
-"""Functions with a form for lanes; others are called for one lane after the other."""
 _MATH = frozenset("F32_exp F32_exp2 F32_log F32_log2 F32_sin F32_cos F32_pow".split())
 """Functions that lanes compute in the steps of glibc (slangpy/slang/lanes_math_cpp.h)."""
 MATH_PREFIX = "_spy_lanes_of_"
@@ -28,11 +26,16 @@ _MATH_OPERATIONS = 8
 """What one of them counts for among operations of all lanes at once, in loops."""
 _CHECK_OPERATIONS = 3
 """Of a test of an index, where what reports a wrong one hardly runs."""
+_SAMPLES = frozenset({".Sample", ".SampleLevel", ".Load"})
+"""Of textures, in slangpy/slang/lanes_textures_cpp.h."""
+_PLACES = {"call": ("Vector<int32_t, 3>",), "index": ("Vector<int32_t, 2>", "Vector<uint32_t, 2>")}
+"""Types of the places of texels."""
+_SAMPLE_OPERATIONS = 16
+"""What one of them counts for."""
 _VECTOR_MATH = re.compile(
     r"F(?:32|64)_(?:sincos|sinh?|cosh?|tanh?|exp(?:2|10)?|log(?:2|10)?|pow|asin|acos|atan2?)\Z"
 )
 """Functions that compilers would take from libmvec, with other bits than those of one number (prelude_cpp.h)."""
-_COMPARISONS = ("<", ">", "<=", ">=", "==", "!=")
 _BITS = ("&", "|", "^")
 
 
@@ -92,6 +95,8 @@ class Expressions:
     """What the statement that is being written needs in front of it. Compilers contract products and sums of one piece of
     straight-line code: what has branches in it stands before, so that this is what it is without lanes."""
     temporaries: int = field(default=0, init=False)
+    always: int = field(default=0, init=False)
+    """Branches around what is being written that run whether a lane takes them or not."""
     turns: int = field(default=1, init=False)
     """How often what is being written runs, in loops that end for all lanes at once: some times each."""
     whole: Cost = field(default_factory=Cost, init=False)
@@ -140,7 +145,10 @@ class Expressions:
             inner, is_whole = f"{inner}.v[_l]", False
         if e.kind == "member":
             return f"{inner}.{e.text}", is_whole
-        return f"{inner}[{self.one(e.kids[1])}]", is_whole
+        at = self.one(e.kids[1])
+        if self.always and is_whole and is_counter(at):
+            return f"_spy_row({inner}, {at})", True
+        return f"{inner}[{at}]", is_whole
 
     def direct_place(self, e: Expr) -> str | None:
         """Text of a place that is where it is for all lanes; None of others."""
@@ -275,6 +283,8 @@ class Expressions:
     def _index(self, e: Expr, mask: str) -> str | None:
         """An element at a place that differs by lane."""
         array, at = e.kids
+        if texel(self._type(array)):
+            return self._sample(e, mask, -1)
         if not self._is_number_at(e):
             return None
         self._count(0, 0, elements=1)
@@ -313,7 +323,7 @@ class Expressions:
                 return None
             return f"({self.value(left, type, mask)} {e.text} {self.value(right, type, mask)})"
         elif (type == "bool" and e.text not in (*_BITS, "==", "!=")) or (
-            type in NUMBERS[:2] and e.text not in ("+", "-", "*", "/", *_COMPARISONS)
+            type in NUMBERS[:2] and e.text not in ("+", "-", "*", "/", *COMPARISONS)
         ):
             return None
         if e.text in ("/", "%", "<<", ">>"):
@@ -370,14 +380,43 @@ class Expressions:
             if self.shape(e.kids[1]) != SAME or not is_native(vector):
                 return None
             return f"{name}({self.value(e.kids[0], vector, mask)}, {text_of(e.kids[1])})"
-        if name in _DIRECT:
+        if name in DIRECT:
             return f"{name}({', '.join(self.value(kid, self._type(e), mask) for kid in e.kids)})"
         if name in _MATH:
             self._count(_MATH_OPERATIONS, 0)
             given = ", ".join(self.value(kid, "float", mask) for kid in e.kids)
             return self._first(f"{MATH_PREFIX}{name[4:]}({mask}, {given})")
+        if name in _SAMPLES:
+            return self._sample(e, mask, -1)
         called = self._called(e, mask)
         return None if called is None else self._first(called)
+
+    def _member(self, e: Expr, mask: str) -> str | None:
+        """One number of a sample."""
+        kid = e.kids[0]
+        is_sample = (kid.kind == "call" and kid.text in _SAMPLES) or (kid.kind == "index" and texel(self._type(kid.kids[0])))
+        if not is_sample or e.text not in ("x", "y", "z", "w") or not is_vector(self._type(kid)):
+            return None
+        return self._sample(kid, mask, "xyzw".index(e.text))
+
+    def _sample(self, e: Expr, mask: str, part: int) -> str | None:
+        """Of a texture of two dimensions at the level 0, or given by a number for all. part: -1 for all there are."""
+        texture, *given = e.kids
+        type, name = texel(self._type(texture)), e.text[1:] if e.kind == "call" else "Load"
+        where = 0 if name == "Load" else 1
+        is_float = type == "float" or (is_vector(type) and arguments_of(type)[0] == "float")
+        count = {"Sample": 2, "SampleLevel": 3}.get(name, 1)
+        at = given[where] if len(given) == count else None
+        fitting = ("Vector<float, 2>",) if where else _PLACES[e.kind]
+        wanted = "" if at is None else self._type(at)
+        if not is_float or at is None or wanted not in fitting or any(self.shape(k) != SAME for k in e.kids if k is not at):
+            return None
+        if any(not _is_harmless(k) for k in e.kids if k is not at):
+            return None
+        self._count(_SAMPLE_OPERATIONS, 0)
+        others = [text_of(k) for k in given if k is not at]
+        text = f"_spy_lanes_{name.lower()}<{part}>({', '.join([mask, text_of(texture), self.value(at, wanted, mask), *others])})"
+        return self._first(text)
 
     def _vector(self, e: Expr, mask: str) -> str | None:
         scalar, count = arguments_of(e.text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from .parser import Unit
 from .tokens import Unfit
-from .tree import NATIVE, Expr, Stmt, arguments_of, element, is_vector
+from .tree import NATIVE, Expr, Stmt, arguments_of, element, is_vector, texel
 
 _SUFFIXES = {"f": "float", "u": "uint32_t", "ll": "int64_t", "ull": "uint64_t", "llu": "uint64_t", "": "int32_t"}
 _LETTERS = {"F32": "float", "F64": "double", "I32": "int32_t", "U32": "uint32_t", "I64": "int64_t", "U64": "uint64_t"}
@@ -60,7 +60,8 @@ class Types:
         if e.kind == "member":
             return self._member(e)
         if e.kind == "index":
-            return element(self.of(e.kids[0]))
+            owner = self.of(e.kids[0])
+            return texel(owner) or element(owner)
         if e.kind == "unary":
             inner = self.of(e.kids[0])
             if e.text == "&":
@@ -105,6 +106,8 @@ class Types:
             return name
         if name.startswith("slang_bit_cast<"):
             return name[len("slang_bit_cast<") : -1]
+        if name in (".Sample", ".SampleLevel", ".Load"):
+            return texel(self.of(e.kids[0]))
         if name == "_slang_vector_get_element":
             return element(self.of(e.kids[0]))
         if name == "_slang_select":

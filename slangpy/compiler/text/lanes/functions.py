@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .counters import DOWN, UP, is_counter
 from .expressions import Expressions
 from .facts import Facts, statements
 from .parser import Unit
@@ -11,7 +12,12 @@ from .structs import Structs
 from .tokens import Unfit
 from .tree import NATIVE, Case, Expr, Stmt, is_native, lines_of, text_of
 from .varying import BEHIND, LANES, SAME, Analysis, Shapes, root
+from .weights import weight_of
 
+_AT_ONCE = 8
+"""Turns after which a loop looks whether only few lanes are left in it."""
+_LIGHT = 8
+"""Operations of a branch that is not asked whether any lane takes it: as many as a wrong guess of a processor costs."""
 _TURNS = 4
 """Of a loop that ends for all lanes at once, for want of a better number."""
 
@@ -87,6 +93,8 @@ class _Around:
     kind: str
     mask: str
     is_varying: bool
+    counter: str = ""
+    """What a loop that counts has declared for its turn."""
 
 
 @dataclass
@@ -104,6 +112,8 @@ class LaneFunction(Expressions):
     has_returned: bool = False
     """Lanes have left what is written so far."""
     around: list[_Around] = field(default_factory=list)
+    fresh: set[str] = field(default_factory=set)
+    """Variables of lanes that have no value yet: the first may go to all lanes."""
 
     def write(self) -> str:
         function = self.analysis.function
@@ -135,12 +145,14 @@ class LaneFunction(Expressions):
     def block(self, body: tuple[Stmt, ...], mask: str, end: str) -> list[str]:
         """end: the statement that goes where this mask ends; "" where no lane leaves."""
         lines: list[str] = []
-        for s in body:
+        for k, s in enumerate(body):
+            self.fresh -= {root(part).text for e in s.expressions() for part in e.walk() if part.kind == "unary" and part.text == "&"}
             if s.kind in ("declare", "assign", "call"):
                 made = self._simple(s, mask)
                 lines += [*self.flush(), made]
             elif s.kind == "if":
-                lines += self._branch(s, mask, end)
+                is_end = k + 1 == len(body) or self.is_light(body[k + 1 :])  # not worth asking whether a lane is left
+                lines += self._branch(s, mask, "" if is_end else end)
             elif s.kind == "loop":
                 lines += self._loop(s, mask, end)
             elif s.kind == "switch":
@@ -172,23 +184,34 @@ class LaneFunction(Expressions):
 
     def _declaration(self, s: Stmt, mask: str) -> str:
         self.homes[s.name] = mask
+        if is_counter(s.name) and any(a.counter == s.name for a in self.around):
+            return ""  # declared around the loop
         if self.analysis.shapes.get(s.name, SAME) == SAME:
             return f"{s.type} {s.name}{'' if s.value is None else ' = ' + text_of(s.value)};"
         type = self.many(s.type)
         if s.value is None:
+            self.fresh |= {s.name} if is_native(s.type) else set()
             return f"{type} {s.name}{'{}' if is_native(s.type) else ''};"
-        return f"{type} {s.name} = {self.value(s.value, s.type, mask)};"
+        value = self.value(s.value, s.type, mask)
+        if self.before and self.before[-1].startswith(f"const auto {value} = "):  # made where it stays
+            value = self.before.pop().split(" = ", 1)[1].removesuffix(";")
+        return f"{type} {s.name} = {value};"
 
     def _assignment(self, s: Stmt, mask: str) -> str:
         assert s.place is not None and s.value is not None
         if self.shape(s.place) == SAME and self.shape(s.value) == SAME:
             return f"{text_of(s.place)} = {text_of(s.value)};"
         type = self.analysis.types.of(s.place)
+        is_first = s.place.kind == "name" and s.place.text in self.fresh
+        self.fresh.discard(root(s.place).text)
         place = self.direct_place(s.place)
         if place is None or not type:
             return self.store_at(s.place, s.value, mask) or self.store(s.place, s.value, mask)
+        is_whole = is_first or self.homes.get(root(s.place).text) == mask
+        if is_whole and self.shape(s.value) == SAME and not is_native(type):
+            return f"_spy_fill({place}, {text_of(s.value)});"
         value = self.value(s.value, type, mask)
-        if self.homes.get(root(s.place).text) == mask:  # lanes that are gone from here never look again
+        if is_whole:  # lanes that are gone from here never look again
             return f"{place} = {value};"
         return f"_spy_set({mask}, {place}, {value});"
 
@@ -216,21 +239,40 @@ class LaneFunction(Expressions):
         lines = [*self.flush(), f"const _spy_mask {first}_if = {condition};"]
         lines += [f"_spy_mask {first} = {mask} & {first}_if;", f"_spy_mask {second} = {mask} & !{first}_if;"]
         for name, body in ((first, s.body), (second, s.other)):
-            if body:
+            if self.is_light(body):
+                self.always += 1
+                lines += self.block(body, name, "")
+                self.always -= 1
+            elif body:
                 lines += [f"if (_spy_any({name})) do", "{", *self.block(body, name, "break;"), "} while (false);"]
         return [*lines, f"{mask} = {first} | {second};", *self._check(mask, end)] if leaves else lines
+
+    def is_light(self, body: tuple[Stmt, ...]) -> bool:
+        """Whether statements are done for lanes that do not need them as well as for those that do: they only compute, and less
+        than to ask takes."""
+        return bool(body) and weight_of(body, self.analysis) <= _LIGHT
 
     def _loop(self, s: Stmt, mask: str, end: str) -> list[str]:
         loop = _Around("loop", self.new_mask(), self.analysis.loops[id(s)])
         self.around.append(loop)
         self.depth += loop.is_varying
-        if not loop.is_varying:
+        self.fresh.clear()
+        counter = next((kid.name for kid in s.body[:2] if s.name and kid.kind == "declare"), "")
+        loop.counter = counter if loop.is_varying else ""
+        if loop.is_varying and s.type == DOWN:
+            lines = self._down(s, loop, mask)
+        elif not loop.is_varying:
             self.turns *= _TURNS
             lines = ["for (;;)", "{", *self.block(s.body, mask, ""), "}"]
             self.turns //= _TURNS
         else:
-            lines = [f"_spy_mask {loop.mask} = {mask};", f"for (int {loop.mask}_n = 1; _spy_any({loop.mask}); {loop.mask}_n++)", "{"]
-            few = f"if ({loop.mask}_n % 8 == 0 && _spy_count({loop.mask}) <= SPY_FEW_LANES)"
+            lines, after = [f"_spy_mask {loop.mask} = {mask};"], f"{loop.mask}_n++"
+            if s.type == UP:
+                assert s.value is not None
+                lines.append(f"int32_t {counter} = {text_of(s.value)};")
+                after += f", {counter} = {self._stepped(s, counter)}"
+            lines += [f"for (int {loop.mask}_n = 1; _spy_any({loop.mask}); {after})", "{"]
+            few = f"if ({loop.mask}_n % {_AT_ONCE} == 0 && _spy_count({loop.mask}) <= SPY_FEW_LANES)"
             lines += [few, "{", *self._few(s, loop.mask), "break;", "}"]
             lines.append(f"_spy_mask {loop.mask}_on(false);")
             lines += ["do {", *self.block(s.body, loop.mask, "break;"), "} while (false);"]
@@ -240,6 +282,29 @@ class LaneFunction(Expressions):
         self.depth -= loop.is_varying
         self.around.pop()
         return lines
+
+    def _stepped(self, s: Stmt, counter: str) -> str:
+        step = s.body[-1].value
+        assert step is not None
+        return f"{counter} {step.text} {text_of(step.kids[1])}"
+
+    def _down(self, s: Stmt, loop: _Around, mask: str) -> list[str]:
+        """A loop that counts down: lanes take part from where they begin. Where few do for a while, these go first."""
+        assert s.value is not None
+        now, name, last, until = loop.counter, s.name, text_of(s.value), f"{loop.mask}_until"
+        lines = [f"int32_t {now} = _spy_most({mask}, {name}, {last} - 1);"]
+        lines += [f"for (int {loop.mask}_n = 0; {now} >= {last}; {loop.mask}_n++, {now} = {self._stepped(s, now)})", "{"]
+        few = f"_spy_count({mask} & ({name} >= _spy_lanes<int32_t>({now} - {_AT_ONCE - 1}))) <= SPY_FEW_LANES"
+        lines += [f"if ({loop.mask}_n % {_AT_ONCE} == 0 && {few})", "{"]
+        lines += [f"const int32_t {until} = {now} - {_AT_ONCE - 1} > {last} ? {now} - {_AT_ONCE - 1} : {last};"]
+        lines += [f"{name} = _spy_lanes_min({name}, _spy_lanes<int32_t>({now}));"]
+        test = Expr("binary", ">=", (Expr("name", name), Expr("name", until)))
+        part = Stmt("loop", body=(Stmt("if", value=test, other=s.body[0].other), *s.body[1:]))
+        lines += [f"const _spy_mask {loop.mask} = {mask} & ({name} >= _spy_lanes<int32_t>({until}));"]
+        lines += [*self._few(part, loop.mask), f"{now} = {until};", "continue;", "}"]
+        lines += [f"_spy_mask {loop.mask} = {mask} & ({name} >= _spy_lanes<int32_t>({now}));"]
+        lines += [*self.block(s.body[2:-1], loop.mask, ""), "}"]
+        return [*lines, f"_spy_set({mask}, {name}, _spy_lanes_min({name}, _spy_lanes<int32_t>({last} - 1)));"]
 
     def _few(self, s: Stmt, mask: str) -> list[str]:
         """The rest of a loop for few lanes, one after the other. Variables are copied for it, so that those of the loop for all

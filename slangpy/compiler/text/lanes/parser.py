@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from .counters import with_counters
 from .tokens import Token, Unfit, closing, tokens_of
 from .tree import Case, Expr, Function, Stmt, Struct
 
@@ -292,7 +293,7 @@ class Unit:
             body = parser.block()
             if parser.at != end:
                 raise Unfit("a statement")
-            self.bodies[name] = body
+            self.bodies[name] = with_counters(body)
         return self.bodies[name]
 
 

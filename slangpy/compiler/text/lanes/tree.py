@@ -167,3 +167,8 @@ def element(type: str) -> str:
     if type.startswith("Matrix<"):
         return f"Vector<{arguments_of(type)[0]}, {arguments_of(type)[2]}>"
     return arguments_of(type)[0] if type.startswith(("Vector<", "FixedArray<")) else ""
+
+
+def texel(type: str) -> str:
+    """Of a texture of two dimensions that is only read; "" of others."""
+    return arguments_of(type)[0] if type.startswith("Texture2D<") else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from .counters import is_counter
 from .facts import COUNTS, Types
 from .tokens import Unfit
 from .tree import Expr, Function, Stmt
@@ -131,7 +132,7 @@ class Analysis:
         for s in body:
             if s.kind == "declare":
                 self.homes[s.name] = regions
-                if s.value is not None:
+                if s.value is not None and not is_counter(s.name):
                     shape = self.shape(s.value)
                     if shape == BEHIND:
                         raise Unfit("a pointer to lanes")

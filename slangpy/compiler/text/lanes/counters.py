@@ -1,0 +1,131 @@
+"""Loops that count: what they count by is one number for all lanes in a turn, so that arrays are read and written in rows.
+
+Loops of derivatives are the most: forward they keep a state for each turn, backward they go from the last turn that an invocation
+had to the first. Lanes had different numbers of turns; backward those with fewer wait until the others have come to their last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from .tree import Case, Expr, Stmt
+
+UP, DOWN = "up", "down"
+"""Kinds of such loops: `type` of the statement, whose `name` is the variable. UP: from `value`, the same for all lanes. DOWN: by
+one, to `value`, where it ends and nowhere else; its statements are the test, the declaration, others, and the step."""
+_NOW = re.compile(r"_now\d+\Z")
+
+
+def is_counter(name: str) -> bool:
+    """Whether a variable is what a loop declares for what it counts by."""
+    return _NOW.search(name) is not None
+
+
+def with_counters(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """A function's statements, with loops that count marked."""
+    return _Marker(body).block(body)
+
+
+class _Marker:
+    def __init__(self, body: tuple[Stmt, ...]) -> None:
+        every = list(_all(body))
+        self.types = {s.name: s.type for s in every if s.kind == "declare"}
+        self.written = [s.place.text for s in every if s.place is not None and s.place.kind == "name"]
+        self.pointed = {part.kids[0].text for s in every for e in s.expressions() for part in e.walk()
+                        if part.kind == "unary" and part.text == "&"}  # fmt: skip
+        self.count = 0
+
+    def block(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        first = {s.name: s.value for s in body if s.kind == "declare" and s.value is not None}
+        return tuple(self._marked(self._inner(s), first) for s in body)
+
+    def _inner(self, s: Stmt) -> Stmt:
+        if s.kind not in ("if", "loop", "switch"):
+            return s
+        cases = tuple(Case(case.labels, case.is_default, self.block(case.body)) for case in s.cases)
+        return replace(s, body=self.block(s.body), other=self.block(s.other), cases=cases)
+
+    def _marked(self, s: Stmt, first: dict[str, Expr]) -> Stmt:
+        step = s.body[-1] if s.kind == "loop" and len(s.body) > 2 else None
+        if step is None or step.kind != "assign" or step.place is None or step.value is None or step.place.kind != "name":
+            return s
+        name = step.place.text
+        rest = s.body[:-1]
+        if (
+            self.types.get(name) != "int32_t" or name in self.pointed or _steps(step.value, name) is None or
+            not _is_index(rest, name) or any(inner.place is not None and inner.place.text == name for inner in _all(rest))
+        ):  # fmt: skip
+            return s
+        now = f"{name}_now{self.count}"
+        declared = Stmt("declare", "int32_t", now, value=Expr("name", name))
+        bound = _end(s.body[0], name)
+        if bound is not None and _steps(step.value, name) == -1 and not any(_leaves(kid) for kid in rest[1:]):
+            self.count += 1
+            inner = tuple(_mapped(kid, lambda e: _renamed(e, name, now)) for kid in rest[1:])
+            return Stmt("loop", DOWN, name, value=bound, body=(rest[0], declared, *inner, step))
+        start = first.get(name)
+        if start is None or _number(start) is None or self.written.count(name) != 1 or any(_leaves(kid, False) for kid in rest):
+            return s
+        self.count += 1
+        inner = tuple(_mapped(kid, lambda e: _renamed(e, name, now)) for kid in rest)
+        return Stmt("loop", UP, name, value=start, body=(declared, *inner, step))
+
+
+def _all(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    for s in body:
+        yield s
+        for part in s.parts():
+            yield from _all(part)
+
+
+def _number(e: Expr) -> int | None:
+    """Of `3` and `int32_t(3)`."""
+    if e.kind == "call" and e.text == "int32_t" and len(e.kids) == 1:
+        return _number(e.kids[0])
+    return int(e.text) if e.kind == "literal" and e.text.isdigit() else None
+
+
+def _steps(value: Expr, name: str) -> int | None:
+    """What is added to a variable: 1 or -1, or None of other values."""
+    if value.kind != "binary" or value.text not in "+-" or value.by or value.kids[0] != Expr("name", name):
+        return None
+    return (1 if value.text == "+" else -1) if _number(value.kids[1]) == 1 else None
+
+
+def _end(test: Stmt, name: str) -> Expr | None:
+    """The last number of `if (name >= number) {} else { break; }`."""
+    e = test.value
+    if test.kind != "if" or test.body or [s.kind for s in test.other] != ["break"] or e is None or e.text != ">=":
+        return None
+    return e.kids[1] if e.kids[0] == Expr("name", name) and _number(e.kids[1]) is not None else None
+
+
+def _is_index(body: tuple[Stmt, ...], name: str) -> bool:
+    parts = (part for s in _all(body) for e in s.expressions() for part in e.walk())
+    return any(part.kind == "index" and part.kids[1] == Expr("name", name) for part in parts)
+
+
+def _leaves(s: Stmt, by_break: bool = True) -> bool:
+    """Whether a turn may end here: by `continue`, and by `break` or `return` where these count."""
+    if s.kind == "continue" or (by_break and s.kind in ("break", "return")):
+        return True
+    if s.kind == "loop":
+        return by_break and any(inner.kind == "return" for inner in _all(s.body))
+    return any(_leaves(kid, by_break and not (s.kind == "switch" and kid.kind == "break")) for part in s.parts() for kid in part)
+
+
+def _renamed(e: Expr, name: str, now: str) -> Expr:
+    if e.kind == "name":
+        return Expr("name", now) if e.text == name else e
+    return Expr(e.kind, e.text, tuple(_renamed(kid, name, now) for kid in e.kids), e.by)
+
+
+def _mapped(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    def block(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(_mapped(kid, change) for kid in body)
+
+    place, value = (None if e is None else change(e) for e in (s.place, s.value))
+    cases = tuple(Case(case.labels, case.is_default, block(case.body)) for case in s.cases)
+    return replace(s, place=place, value=value, body=block(s.body), other=block(s.other), cases=cases)
