@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from .._native import float2, float3, float4, int2, int3, int4
-from ..base.typed import member, text, texts, truth
+from ..base.typed import integer, member, number, text, texts, truth
 from .widgets import Calls, Widget
 
 Callback = Callable[[Any], Any]
@@ -167,15 +167,8 @@ class ListBox(ComboBox):
 
 
 def _number(widget: Widget, kind: type, value: Any) -> Any:
-    if isinstance(value, bool) or not hasattr(value, "__index__" if kind is int else "__float__"):
-        expected = "an int" if kind is int else "a number"
-        raise TypeError(f"{type(widget).__name__} 'value': expected {expected}, got {value!r}")
-    if kind is not int:
-        return float(value)
-    number = value.__index__()
-    if not -(1 << 31) <= number < 1 << 31:
-        raise ValueError(f"{type(widget).__name__} 'value': {number} does not fit 32 bits")
-    return number
+    what = f"{type(widget).__name__} 'value'"
+    return integer(what, value, -(1 << 31), (1 << 31) - 1) if kind is int else float(number(what, value))
 
 
 _FORMATS = {float: re.compile(r"%[-+ #0]*\d{0,3}(\.\d{1,3})?[aAeEfFgG]"), int: re.compile(r"%[-+ #0]*\d{0,3}(\.\d{1,3})?[diouxX]")}
