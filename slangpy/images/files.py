@@ -70,14 +70,6 @@ def format_of(path: str, format: FileFormat = FileFormat.auto) -> FileFormat:
     return FileFormat[name]
 
 
-def file_path(what: str, path: Any) -> str:
-    """Of a str or a PathLike."""
-    try:
-        return os.fspath(path)
-    except TypeError:
-        raise TypeError(f"{what} 'path': expected a str or a path, got {path!r}") from None
-
-
 class ImageFileNotFoundError(FileNotFoundError, RuntimeError):
     """Programs written for shader-slang/slangpy catch it as a RuntimeError."""
 
