@@ -18,13 +18,13 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="fa
 
 SOURCE = """
 struct Node { float value; float3 place; int many[1000]; };
-float* place;
+float* anywhere;
 
 float read(float* p) { return *p; }
 float member(Node* p, int i) { return p.place.y + p.many[i]; }
 void write(float* p, float v) { *p = v; }
 void add(float* p, int n) { InterlockedAdd(*(uint*)p, uint(n)); }
-float global() { return *place; }
+float global() { return *anywhere; }
 float asked(float* p) { return p == nullptr ? -1 : *p; }
 float some(int i, float* p) { return i % 1000 == 777 ? *p : i; }
 [Differentiable] float scaled(float x, no_diff float* p) { return x * p[0]; }
@@ -64,8 +64,8 @@ def test_functions(module: Any, name: str, more: tuple[Any, ...]) -> None:
 
 def test_globals(module: Any) -> None:
     with pytest.raises(RuntimeError, match=f"^null_pointers::global: {MESSAGE}"):
-        module["global"].set(place=None)()
-    assert module["global"].set(place=tensor(module, 7))() == 7
+        module["global"].set(anywhere=None)()
+    assert module["global"].set(anywhere=tensor(module, 7))() == 7
 
 
 def test_pointers_that_are_asked_first(module: Any) -> None:
