@@ -87,6 +87,10 @@ void bind_slang_facts(nb::module_& m)
             nb::arg("function"),
             "The words in functions of a name and in those that they name; none where none has a body.")
         .def(
+            "reached_names",
+            [](const Facts& facts, const std::string& name) { return frozen(facts.reached_names(name)); },
+            nb::arg("function"), "Those of `reached_words` that may name a global.")
+        .def(
             "may_loop", [](const Facts& facts, const std::string& name) { return facts.may_loop(name); },
             nb::arg("function"), "Whether one of these has a loop that is not unrolled, or no body is there.")
         .def(
