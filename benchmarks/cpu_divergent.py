@@ -148,11 +148,14 @@ def main() -> None:
     parser.add_argument("--only", help="names of functions, with commas")
     parser.add_argument("--keep", metavar="MACHINE", help="write the rows that have peers")
     given = parser.parse_args()
+    names = given.only.split(",") if given.only else list(STEPS)
+    if unknown := [name for name in names if name not in STEPS]:
+        parser.error(f"--only: there is no function {', '.join(unknown)}; there are: {', '.join(STEPS)}")
     config.cpu_threads = given.threads
     y, x = np.meshgrid(np.linspace(-1.5, 1.5, given.size), np.linspace(-2, 1, given.size), indexing="ij")
     points = np.stack([x.ravel(), y.ravel()], -1).astype(np.float32)
     rows = {}
-    for name, runs in ways(points, given.threads, given.only.split(",") if given.only else list(STEPS)).items():
+    for name, runs in ways(points, given.threads, names).items():
         results = {way: np.array(run()) for way, run in runs.items()}
         assert results["without"].tobytes() == results["lanes"].tobytes(), name
         best = rows[name] = measured(runs, given.rounds)

@@ -141,13 +141,16 @@ def main() -> None:
     parser.add_argument("--only", default=NAMES)
     parser.add_argument("--each", default="4")
     options = parser.parse_args()
+    names = options.only.split(",")
+    if unknown := [name for name in names if name not in NAMES.split(",")]:
+        parser.error(f"--only: there is no program {', '.join(unknown)}; there are: {NAMES}")
     if os.environ.get("SLANGPY_DISABLE_CACHE") != "1":
         parser.error("set SLANGPY_DISABLE_CACHE=1: plans on disk do not tell the forms apart")
     device = spy.create_device(spy.DeviceType[options.device])
     forms = [1, *(int(each) for each in options.each.split(","))]
     print(f"{device.info.adapter_name}; microseconds, least of three rounds")
     print(f"{'program':24}{'elements':>10}" + "".join(f"{'plain' if form == 1 else f'{form} each':>10}" for form in forms))
-    for name in options.only.split(","):
+    for name in names:
         for count in options.counts.split(","):
             found = [made(device, name, 1 << int(count), 1, form) for form in forms]
             rounds = [[kernel_time(device, program.calls["slangpy"]) for program in found] for _ in range(3)]

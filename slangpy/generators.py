@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from operator import index
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from ._native import Generator, GeneratorKind, _Grid
 from .base.own_names import own_names
 from .base.shared import Shared
+from .base.typed import integer, number
 
 _DEFAULT_SEED = 2640457667
 
@@ -50,26 +50,8 @@ def calc_wang_hash_numpy(seeds: Any) -> np.ndarray[Any, np.dtype[np.uint32]]:
 _MOST_ROUNDS = 0xFFFFFFFF
 
 
-def _integer(value: Any, what: str, least: int | None = None, most: int | None = None) -> int:
-    try:
-        number = index(value)
-    except TypeError:
-        raise TypeError(f"{what} must be an integer, got {value!r}") from None
-    if (least is not None and number < least) or (most is not None and number > most):
-        limits = f"{least} or more" if most is None else f"from {least} to {most}"
-        raise ValueError(f"{what} must be {limits}, got {number}")
-    return number
-
-
-def _number(value: Any, what: str) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{what} must be a number, got {value!r}") from None
-
-
 def _seed(name: str, seed: Any, hash_seed: bool) -> int:
-    start = _integer(seed, f"{name}: seed") & 0xFFFFFFFF
+    start = integer(f"{name}: seed", seed) & 0xFFFFFFFF
     return _hash(start) if hash_seed else start
 
 
@@ -151,7 +133,7 @@ class WangHashArg(_Random):
     _named = "wang_hash"
 
     def __init__(self, dims: int = -1, seed: int = 0, warmup: int = 0, hash_seed: bool = True) -> None:
-        start, rounds = _seed("wang_hash", seed, hash_seed), _integer(warmup, "wang_hash: warmup", 0, _MOST_ROUNDS)
+        start, rounds = _seed("wang_hash", seed, hash_seed), integer("wang_hash: warmup", warmup, 0, _MOST_ROUNDS)
         super().__init__(GeneratorKind.wang_hash, dims, start, rounds, 0.0, 1.0, "wang_hash: dim")
         self._kept = {"dims": dims, "seed": seed, "warmup": warmup, "hash_seed": hash_seed}
 
@@ -164,8 +146,8 @@ class RandFloatArg(_Random):
     def __init__(
         self, min: float = 0, max: float = 1, dim: int = -1, seed: int = 0, warmup: int = 0, hash_seed: bool = True
     ) -> None:
-        start, rounds = _seed("rand_float", seed, hash_seed), _integer(warmup, "rand_float: warmup", 0, _MOST_ROUNDS)
-        low, high = _number(min, "rand_float: min"), _number(max, "rand_float: max")
+        start, rounds = _seed("rand_float", seed, hash_seed), integer("rand_float: warmup", warmup, 0, _MOST_ROUNDS)
+        low, high = float(number("rand_float: min", min)), float(number("rand_float: max", max))
         super().__init__(GeneratorKind.rand_float, dim, start, rounds, low, high, "rand_float: dim")
         self._kept = {"min": min, "max": max, "dim": dim, "seed": seed, "warmup": warmup, "hash_seed": hash_seed}
 

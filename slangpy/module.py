@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native
 from .base.absent import absent
-from .base.folders import working_folder
+from .base.folders import file_path, working_folder
 from .base.keywords import checked_keywords
 from .base.locks import new_rlock
 from .base.own_names import own_names
@@ -132,8 +132,8 @@ class Module(Shared):
         is compiled, for errors in it.
         """
         module = Module.__new__(Module)
-        found = find_file(device, os.fspath(path))
-        module._setup(device, os.fspath(path), found, "", options, link, defines)
+        name = file_path("load_from_file", path)
+        module._setup(device, name, find_file(device, name), "", options, link, defines)
         return module._read()
 
     @staticmethod

@@ -26,6 +26,19 @@ def absolute(path: str) -> str:
     return os.path.normpath(os.path.join(working_folder(), path))
 
 
+def file_path(what: str, path: Any) -> str:
+    """Of a str or a PathLike."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{what} 'path': expected a str or a path, got {_shown(path)}")
+    return str(os.fspath(cast("str | os.PathLike[str]", path)))
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    kind = type(value).__name__
+    return f"{text} ({kind})" if len(text) <= 80 and "\n" not in text else f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
 def path_list(paths: Any, function: str) -> list[str]:
     """Folders as text. One path alone is a list of one: a str is no list of its letters."""
     if isinstance(paths, (str, os.PathLike)):
@@ -34,7 +47,5 @@ def path_list(paths: Any, function: str) -> list[str]:
         raise TypeError(f"{function} 'include_paths': expected a list of paths, got {paths!r} ({type(paths).__name__})")
     found: list[str] = []
     for path in cast("Iterable[Any]", paths):
-        if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"{function} 'include_paths': expected str or Path, got {path!r} ({type(path).__name__})")
-        found.append(str(os.fspath(cast("str | os.PathLike[str]", path))))
+        found.append(file_path(f"{function}, include_paths:", path))
     return found

@@ -36,13 +36,14 @@ def member(what: str, kind: type[_Member], value: Any) -> _Member:
     raise error(f"{what}: expected a {kind.__name__} ({', '.join(kind.__members__)}), got {value!r}")
 
 
-def integer(what: str, value: Any, least: int | None = None) -> int:
-    """An int, or what has `__index__`; ValueError below `least`."""
+def integer(what: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """An int, or what has `__index__`; ValueError below `least` and above `most`."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{what}: expected an int, got {value!r}")
     number = value.__index__()
-    if least is not None and number < least:
-        raise NativeValueError(f"{what}: expected at least {least}, got {value!r}")
+    if (least is not None and number < least) or (most is not None and number > most):
+        limits = f"at least {least}" if most is None else f"at most {most}" if least is None else f"{least} to {most}"
+        raise NativeValueError(f"{what}: expected {limits}, got {value!r}")
     return number
 
 

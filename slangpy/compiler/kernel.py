@@ -200,6 +200,11 @@ class ComputeKernel:
         stream = _NO_STREAM if cuda_stream is None else cuda_stream
         if queue is not None or command_encoder is not None:
             _check_targets(queue, command_encoder, stream)
+        if vars is not None and not isinstance(vars, Mapping):
+            raise TypeError(
+                f"dispatch 'vars': expected a dict of globals, got {type(vars).__name__}; parameters of the entry point go by "
+                "name: dispatch(thread_count, name=value)"
+            )
         kernel = self._pipeline.kernel
         root = self._bind(vars, kwargs)
         if 0 in threads:

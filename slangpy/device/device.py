@@ -263,11 +263,6 @@ class Device(CoopVecMatrices, Shared):
         if self._callbacks.discarded:
             self._callbacks.discarded.run(CommandRecordingEvent(self, recording_id, None, 0))
 
-    def get_timestamp_calibration(self) -> Any:
-        """Not implemented yet."""
-        self._check_open()
-        raise NotImplementedError("get_timestamp_calibration is not implemented; compare timestamps of one query pool")
-
     # --- programs
 
     @property

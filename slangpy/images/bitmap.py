@@ -12,10 +12,11 @@ from typing import Any, overload
 import numpy as np
 
 from .._native import _refuse_masked
+from ..base.folders import file_path
 from ..base.own_names import own_names
 from ..base.typed import integer, member, number, sequence, texts, truth, typed_fields
 from ..errors import NativeValueError
-from .files import FileFormat, file_path, read_image, write_image
+from .files import FileFormat, read_image, write_image
 from .filters import BoxFilter, FilterBoundaryCondition, resample_axis
 from .png import encode_png
 from .scalars import Array, read_normalized, store, to_linear, to_srgb

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 import os
 import re
+import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,14 +68,6 @@ def format_of(path: str, format: FileFormat = FileFormat.auto) -> FileFormat:
         known = ", ".join(item.name for item in FileFormat if item >= FileFormat.png)
         raise RuntimeError(f"{path}: no image format has the extension '{extension}'; known: {known}")
     return FileFormat[name]
-
-
-def file_path(what: str, path: Any) -> str:
-    """Of a str or a PathLike."""
-    try:
-        return os.fspath(path)
-    except TypeError:
-        raise TypeError(f"{what} 'path': expected a str or a path, got {path!r}") from None
 
 
 class ImageFileNotFoundError(FileNotFoundError, RuntimeError):
@@ -170,6 +164,8 @@ def _read(path: str, kind: str) -> tuple[Array, list[str], bool]:
     reader.close()
     if pixels is None:
         raise RuntimeError(f"{path}: cannot be read as {kind}: {reader.geterror()}")
+    if not _ENDS.get(kind, _any_end)(path):
+        raise RuntimeError(f"{path}: cannot be read as {kind}: the file ends within the image")
     names = list(spec.channelnames)
     if reader.format_name() == "openexr":
         ordered = _in_order(names)
@@ -178,6 +174,37 @@ def _read(path: str, kind: str) -> tuple[Array, list[str], bool]:
         return pixels, names, False
     srgb = pixels.dtype == np.uint8 and (kind != "dds" or "srgb" in str(spec.getattribute("oiio:ColorSpace")))
     return pixels, _COLOUR[pixels.shape[2]], srgb
+
+
+# --- files that OpenImageIO reads to their end and fills up in silence
+def _any_end(path: str) -> bool:
+    del path
+    return True
+
+
+def _has_end_of_jpeg(path: str) -> bool:
+    """A marker of the end after the last one that begins a scan: pictures within the file's header have both."""
+    data = Path(path).read_bytes()
+    return data.rfind(b"\xff\xd9") > data.rfind(b"\xff\xda")
+
+
+def _has_end_of_targa(path: str) -> bool:
+    """Truevision, TGA File Format Specification 2.0, 1991: a header, a name, a palette, and the pixels, in packets of a
+    byte with their number, its first bit set where one pixel stands for all, if the kind is 8 or more."""
+    data = Path(path).read_bytes()
+    name_size, has_palette, kind, _, palette_length, palette_bits, _, _, width, height, bits = struct.unpack_from("<3B2HB4HB", data)
+    at = 18 + name_size + (palette_length * (palette_bits + 7 >> 3) if has_palette else 0)
+    size, left = bits + 7 >> 3, width * height
+    if kind < 8:
+        return at + left * size <= len(data)
+    while left > 0 and at < len(data):
+        count = (data[at] & 127) + 1
+        at += 1 + (size if data[at] & 128 else count * size)
+        left -= count
+    return left <= 0 and at <= len(data)
+
+
+_ENDS = {"jpg": _has_end_of_jpeg, "tga": _has_end_of_targa}
 
 
 # --- EXR

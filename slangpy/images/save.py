@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.folders import file_path
 from ..errors import NativeValueError
 from .bitmap import Bitmap, PixelFormat
 from .files import FileFormat, format_of
@@ -31,7 +32,7 @@ def save_image(path: str | os.PathLike[str], data: Any, srgb: bool | None = None
     as for normals and masks. Bytes and 16-bit integers are stored as they are, and become light in exr and hdr by their
     own curve. quality: of jpg 0 to 100, of png the compression, 0 to 9.
     """
-    name = os.fspath(path)
+    name = file_path("save_image", path)
     bitmap = bitmap_of(f"save_image: {name}", data, many_channels=name.endswith(".exr"))
     kind = format_of(name)
     stored = _STORED.get(kind, (DataType.uint8,))

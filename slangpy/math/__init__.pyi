@@ -148,118 +148,65 @@ class _Matrix(_Value[_Scalar], _Integer, Generic[_Scalar, _Row, _Col]):
     def __matmul__(self, other: Any, /) -> Any: ...
     def __rmatmul__(self, other: Any, /) -> Any: ...
 
-class bool1(_BoolVector): ...
-
-class bool2(_BoolVector):
+class _Bool2(_BoolVector):
     y: bool
 
-class bool3(_BoolVector):
-    y: bool
+class _Bool3(_Bool2):
     z: bool
 
-class bool4(_BoolVector):
-    y: bool
-    z: bool
+class _Bool4(_Bool3):
     w: bool
 
+class _Int2(_IntVector):
+    y: int
+
+class _Int3(_Int2):
+    z: int
+
+class _Int4(_Int3):
+    w: int
+
+class _Float2(_FloatVector):
+    y: float
+
+class _Float3(_Float2):
+    z: float
+
+class _Float4(_Float3):
+    w: float
+
+class bool1(_BoolVector): ...
+class bool2(_Bool2): ...
+class bool3(_Bool3): ...
+class bool4(_Bool4): ...
 class int1(_IntVector): ...
-
-class int2(_IntVector):
-    y: int
-
-class int3(_IntVector):
-    y: int
-    z: int
-
-class int4(_IntVector):
-    y: int
-    z: int
-    w: int
-
+class int2(_Int2): ...
+class int3(_Int3): ...
+class int4(_Int4): ...
 class uint1(_IntVector): ...
-
-class uint2(_IntVector):
-    y: int
-
-class uint3(_IntVector):
-    y: int
-    z: int
-
-class uint4(_IntVector):
-    y: int
-    z: int
-    w: int
-
+class uint2(_Int2): ...
+class uint3(_Int3): ...
+class uint4(_Int4): ...
 class int64_t1(_IntVector): ...
-
-class int64_t2(_IntVector):
-    y: int
-
-class int64_t3(_IntVector):
-    y: int
-    z: int
-
-class int64_t4(_IntVector):
-    y: int
-    z: int
-    w: int
-
+class int64_t2(_Int2): ...
+class int64_t3(_Int3): ...
+class int64_t4(_Int4): ...
 class uint64_t1(_IntVector): ...
-
-class uint64_t2(_IntVector):
-    y: int
-
-class uint64_t3(_IntVector):
-    y: int
-    z: int
-
-class uint64_t4(_IntVector):
-    y: int
-    z: int
-    w: int
-
+class uint64_t2(_Int2): ...
+class uint64_t3(_Int3): ...
+class uint64_t4(_Int4): ...
 class float16_t1(_FloatVector): ...
-
-class float16_t2(_FloatVector):
-    y: float
-
-class float16_t3(_FloatVector):
-    y: float
-    z: float
-
-class float16_t4(_FloatVector):
-    y: float
-    z: float
-    w: float
-
+class float16_t2(_Float2): ...
+class float16_t3(_Float3): ...
+class float16_t4(_Float4): ...
 class float1(_FloatVector): ...
-
-class float2(_FloatVector):
-    y: float
-
-class float3(_FloatVector):
-    y: float
-    z: float
-
-class float4(_FloatVector):
-    y: float
-    z: float
-    w: float
-
+class float2(_Float2): ...
+class float3(_Float3): ...
+class float4(_Float4): ...
 class double1(_FloatVector): ...
-
-class double2(_FloatVector):
-    y: float
-
-class double3(_FloatVector):
-    y: float
-    z: float
-
-class double4(_FloatVector):
-    y: float
-    z: float
-    w: float
-
+class double2(_Float2): ...
+class double3(_Float3): ...
+class double4(_Float4): ...
 class bool2x2(_Matrix[bool, bool2, bool2]): ...
 class bool2x3(_Matrix[bool, bool3, bool2]): ...
 class bool2x4(_Matrix[bool, bool4, bool2]): ...

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..base.typed import integer, number
+
 _LARGEST_TABLE = 1 << 28
 
 
@@ -45,7 +47,7 @@ class Frequency(Encoding):
     count: int = 6
 
     def __post_init__(self) -> None:
-        _check_range("Frequency", "count", self.count, 1, 24)
+        integer("Frequency: count", self.count, 1, 24)
 
     def features(self, inputs: int) -> int:
         return 2 * self.count * inputs
@@ -71,11 +73,11 @@ class HashGrid(Encoding):
     growth: float = 1.5
 
     def __post_init__(self) -> None:
-        _check_range("HashGrid", "levels_count", self.levels_count, 1, 32)
-        _check_range("HashGrid", "per_level", self.per_level, 1, 8)
-        _check_range("HashGrid", "log2_entries", self.log2_entries, 1, 26)
-        _check_range("HashGrid", "coarsest", self.coarsest, 1, 1 << 20)
-        if not 1 <= self.growth <= 4:
+        integer("HashGrid: levels_count", self.levels_count, 1, 32)
+        integer("HashGrid: per_level", self.per_level, 1, 8)
+        integer("HashGrid: log2_entries", self.log2_entries, 1, 26)
+        integer("HashGrid: coarsest", self.coarsest, 1, 1 << 20)
+        if not 1 <= number("HashGrid: growth", self.growth) <= 4:
             raise ValueError(f"HashGrid: growth: expected 1 to 4, got {self.growth}")
         if self.coarsest * self.growth ** (self.levels_count - 1) > 1 << 20:
             raise ValueError(
@@ -106,10 +108,3 @@ class HashGrid(Encoding):
         if size > _LARGEST_TABLE:
             raise ValueError(f"HashGrid: a table of {size} numbers; at most {_LARGEST_TABLE} are possible: lower log2_entries")
         return size
-
-
-def _check_range(what: str, name: str, value: Any, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{what}: {name}: expected an int, got {type(value).__name__}")
-    if not low <= value <= high:
-        raise ValueError(f"{what}: {name}: expected {low} to {high}, got {value}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.typed import integer
 from .encodings import Encoding
 
 ACTIVATIONS = ("none", "relu", "leaky_relu", "sigmoid", "tanh", "silu", "gelu", "sine")
@@ -40,10 +41,7 @@ class Shape:
                 output_activation: str, encoding: Encoding | None, dtype: str) -> Shape:  # fmt: skip
         limits = {"inputs": (inputs, 64), "outputs": (outputs, _WIDEST), "width": (width, _WIDEST), "hidden_layers": (hidden_layers, 8)}
         for name, (value, most) in limits.items():
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"{what}: {name}: expected an int, got {type(value).__name__}")
-            if not 1 <= value <= most:
-                raise ValueError(f"{what}: {name}: expected 1 to {most}, got {value}")
+            integer(f"{what}: {name}", value, 1, most)
         if encoding is not None and not isinstance(encoding, Encoding):
             raise TypeError(f"{what}: encoding: expected an Encoding such as HashGrid(), got {type(encoding).__name__}")
         if dtype not in DTYPES:

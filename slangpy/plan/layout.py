@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..base.scalars import SCALARS, SIZES
-from ..compiler.modules.facts import reached_words
-from ..compiler.text.tensors_used import address_places, is_tensor, named_parts
+from ..compiler.modules.facts import reached_names, reached_words
+from ..compiler.text.tensors_used import Place, address_places, is_tensor, named_parts
 from ..reflection.dtypes import numpy_scalar, structured_dtype
 from .bind.base import enum_storage, fixed_size
 from .derive.gradients import NONE, carriers, lost_gradients
@@ -107,21 +107,29 @@ def _notes(request: Request, planned: Planned, layout: Any) -> Notes:
     declared = [(field["name"], field["type"]) for field in (layout.globals.fields if layout.globals else ())]
     if not declared:
         return Notes(warnings_of(request, planned))
-    words = reached_words(request.module, planned.resolved.call_name.rpartition(".")[2].partition("<")[0])
+    function = planned.resolved.call_name.rpartition(".")[2].partition("<")[0]
+    words, names = reached_words(request.module, function), reached_names(request.module, function)
     places = address_places(declared, request.module.device.compile_target.format)
     groups = {name for name, type_ in declared if _told_by_fields(_contents(type_))}
-    tensors = [place for place, _ in places if {*named_parts(place)} - groups <= words]
-    return Notes(warnings_of(request, planned), tuple(_read_globals(declared, words)), tuple(tensors))
+
+    def is_named(place: Place) -> bool:
+        first, *members = [part for part in named_parts(place) if part not in groups]
+        return first in names and words.issuperset(members)
+
+    tensors = [place for place, _ in places if is_named(place)]
+    return Notes(warnings_of(request, planned), tuple(_read_globals(declared, names)), tuple(tensors))
 
 
 def _read_globals(
-    declared: list[tuple[str, Any]], words: Set[str]
+    declared: list[tuple[str, Any]], names: Set[str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What `set` can give values to, as far as the function names it."""
     for name, type_ in declared:
         inner = _contents(type_)
+        if is_tensor(inner):
+            continue
         fields_ = tuple(f["name"] for f in inner.fields if _has_values(f["type"]))
-        named = set(fields_) & words if _told_by_fields(inner) else name in words
+        named = set(fields_) & names if _told_by_fields(inner) else name in names
         if (_has_values(inner) or fields_) and named:
             yield name, fields_
 

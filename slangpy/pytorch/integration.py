@@ -83,7 +83,7 @@ def _bytes_of(torch: Any, tensor: Any, buffer: Any, what: str) -> Any:
     if not isinstance(buffer, _native.Buffer):
         raise TypeError(f"{what}: expected a Buffer, got {type(buffer).__name__}; of a Tensor pass its storage")
     info = buffer.device.info
-    if tensor.device.type == "cpu" and not info._on_host:
+    if tensor.device.type == "cpu" and buffer.device.torch_device.type != "cpu":
         raise RuntimeError(
             f"{what}: expected a CUDA tensor for a buffer on a {info.type.name} device, got one on the CPU; pass .cuda()"
         )
@@ -112,7 +112,7 @@ def _shared_bytes(torch: Any, buffer: Any, size: int, tensor: Any) -> Any:
 def copy_torch_tensor_to_buffer(tensor: Any, buffer: Any) -> None:
     """Copies the elements of a tensor, in order and without gaps, to the start of a buffer, on torch's current stream.
 
-    ValueError when the tensor is larger than the buffer; RuntimeError for CPU tensors where the device is not the CPU.
+    ValueError when the tensor is larger than the buffer; RuntimeError for CPU tensors where the device takes CUDA tensors.
     """
     torch = _torch("copy_torch_tensor_to_buffer")
     source = _bytes_of(torch, tensor, buffer, "copy_torch_tensor_to_buffer")
@@ -130,7 +130,7 @@ def copy_torch_tensor_to_buffer(tensor: Any, buffer: Any) -> None:
 def copy_buffer_to_torch_tensor(buffer: Any, tensor: Any) -> None:
     """Fills a tensor with the first bytes of a buffer, on torch's current stream.
 
-    ValueError when the tensor is larger than the buffer; RuntimeError for CPU tensors where the device is not the CPU.
+    ValueError when the tensor is larger than the buffer; RuntimeError for CPU tensors where the device takes CUDA tensors.
     """
     torch = _torch("copy_buffer_to_torch_tensor")
     target = _bytes_of(torch, tensor, buffer, "copy_buffer_to_torch_tensor")  # a copy, where the tensor has gaps

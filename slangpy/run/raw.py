@@ -175,7 +175,10 @@ def _check(node: Any, target: Any, function: Any) -> None:
     if function.is_overloaded:
         raise ValueError(f"{label}: the function is overloaded; dispatch needs exactly one function of that name")
     if function.return_type is not None and function.return_type.full_name != "void":
-        raise ValueError(f"{label}: a dispatched function cannot have a return value")
+        raise ValueError(
+            f"{label}: a dispatched function cannot have a return value: call it, {node.name}(...), or let it write into "
+            "an RW parameter"
+        )
     if any(p.has_modifier(m.out) or p.has_modifier(m.inout) for p in function.parameters):
         raise ValueError(f"{label}: a dispatched function cannot have out or inout parameters; use RW resources")
     parameters = list(function.parameters)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from .._native import float2, float3, float4, int2, int3, int4
-from ..base.typed import member, text, texts, truth
+from ..base.typed import integer, member, number, text, texts, truth
 from .widgets import Calls, Widget
 
 Callback = Callable[[Any], Any]
@@ -167,15 +167,8 @@ class ListBox(ComboBox):
 
 
 def _number(widget: Widget, kind: type, value: Any) -> Any:
-    if isinstance(value, bool) or not hasattr(value, "__index__" if kind is int else "__float__"):
-        expected = "an int" if kind is int else "a number"
-        raise TypeError(f"{type(widget).__name__} 'value': expected {expected}, got {value!r}")
-    if kind is not int:
-        return float(value)
-    number = value.__index__()
-    if not -(1 << 31) <= number < 1 << 31:
-        raise ValueError(f"{type(widget).__name__} 'value': {number} does not fit 32 bits")
-    return number
+    what = f"{type(widget).__name__} 'value'"
+    return integer(what, value, -(1 << 31), (1 << 31) - 1) if kind is int else float(number(what, value))
 
 
 _FORMATS = {float: re.compile(r"%[-+ #0]*\d{0,3}(\.\d{1,3})?[aAeEfFgG]"), int: re.compile(r"%[-+ #0]*\d{0,3}(\.\d{1,3})?[diouxX]")}
@@ -198,6 +191,15 @@ class NumberWidget(ValueWidget):
     _scalar: ClassVar[type]
     _vector: ClassVar[type | None]
     _count: ClassVar[int]
+
+    def __init_subclass__(cls, of: type | None = None, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if of is None:
+            return
+        cls._function = f"{cls.__bases__[0].__name__[1:]}_{of.__name__}".lower()
+        cls._vector = None if of in (float, int) else of
+        cls._scalar = float if of.__name__.startswith("float") else int
+        cls._count = 1 if cls._vector is None else len(cls._vector())
 
     def _default(self) -> Any:
         return self._scalar(0) if self._vector is None else self._vector()
@@ -330,97 +332,27 @@ class InputText(ValueWidget):
             self._take(imgui.input_text(self._shown_label(), self.value, flags), calls)
 
 
-class SliderFloat(_Slider):
-    _function, _scalar, _vector, _count = "slider_float", float, None, 1
-
-
-class SliderFloat2(_Slider):
-    _function, _scalar, _vector, _count = "slider_float2", float, float2, 2
-
-
-class SliderFloat3(_Slider):
-    _function, _scalar, _vector, _count = "slider_float3", float, float3, 3
-
-
-class SliderFloat4(_Slider):
-    _function, _scalar, _vector, _count = "slider_float4", float, float4, 4
-
-
-class SliderInt(_Slider):
-    _function, _scalar, _vector, _count = "slider_int", int, None, 1
-
-
-class SliderInt2(_Slider):
-    _function, _scalar, _vector, _count = "slider_int2", int, int2, 2
-
-
-class SliderInt3(_Slider):
-    _function, _scalar, _vector, _count = "slider_int3", int, int3, 3
-
-
-class SliderInt4(_Slider):
-    _function, _scalar, _vector, _count = "slider_int4", int, int4, 4
-
-
-class DragFloat(_Drag):
-    _function, _scalar, _vector, _count = "drag_float", float, None, 1
-
-
-class DragFloat2(_Drag):
-    _function, _scalar, _vector, _count = "drag_float2", float, float2, 2
-
-
-class DragFloat3(_Drag):
-    _function, _scalar, _vector, _count = "drag_float3", float, float3, 3
-
-
-class DragFloat4(_Drag):
-    _function, _scalar, _vector, _count = "drag_float4", float, float4, 4
-
-
-class DragInt(_Drag):
-    _function, _scalar, _vector, _count = "drag_int", int, None, 1
-
-
-class DragInt2(_Drag):
-    _function, _scalar, _vector, _count = "drag_int2", int, int2, 2
-
-
-class DragInt3(_Drag):
-    _function, _scalar, _vector, _count = "drag_int3", int, int3, 3
-
-
-class DragInt4(_Drag):
-    _function, _scalar, _vector, _count = "drag_int4", int, int4, 4
-
-
-class InputFloat(_Input):
-    _function, _scalar, _vector, _count = "input_float", float, None, 1
-
-
-class InputFloat2(_Input):
-    _function, _scalar, _vector, _count = "input_float2", float, float2, 2
-
-
-class InputFloat3(_Input):
-    _function, _scalar, _vector, _count = "input_float3", float, float3, 3
-
-
-class InputFloat4(_Input):
-    _function, _scalar, _vector, _count = "input_float4", float, float4, 4
-
-
-class InputInt(_Input):
-    _function, _scalar, _vector, _count = "input_int", int, None, 1
-
-
-class InputInt2(_Input):
-    _function, _scalar, _vector, _count = "input_int2", int, int2, 2
-
-
-class InputInt3(_Input):
-    _function, _scalar, _vector, _count = "input_int3", int, int3, 3
-
-
-class InputInt4(_Input):
-    _function, _scalar, _vector, _count = "input_int4", int, int4, 4
+class SliderFloat(_Slider, of=float): ...
+class SliderFloat2(_Slider, of=float2): ...
+class SliderFloat3(_Slider, of=float3): ...
+class SliderFloat4(_Slider, of=float4): ...
+class SliderInt(_Slider, of=int): ...
+class SliderInt2(_Slider, of=int2): ...
+class SliderInt3(_Slider, of=int3): ...
+class SliderInt4(_Slider, of=int4): ...
+class DragFloat(_Drag, of=float): ...
+class DragFloat2(_Drag, of=float2): ...
+class DragFloat3(_Drag, of=float3): ...
+class DragFloat4(_Drag, of=float4): ...
+class DragInt(_Drag, of=int): ...
+class DragInt2(_Drag, of=int2): ...
+class DragInt3(_Drag, of=int3): ...
+class DragInt4(_Drag, of=int4): ...
+class InputFloat(_Input, of=float): ...
+class InputFloat2(_Input, of=float2): ...
+class InputFloat3(_Input, of=float3): ...
+class InputFloat4(_Input, of=float4): ...
+class InputInt(_Input, of=int): ...
+class InputInt2(_Input, of=int2): ...
+class InputInt3(_Input, of=int3): ...
+class InputInt4(_Input, of=int4): ...

@@ -6,6 +6,7 @@ import enum
 from typing import Any
 
 from .._native import DiffPair, ValueRef
+from ..base.typed import integer, number
 
 
 class PrimType(enum.Enum):
@@ -31,12 +32,12 @@ setattr(DiffPair, "set", _set)  # noqa: B010
 
 def intRef(init: int = 0) -> ValueRef:
     """A reference to an int."""
-    return ValueRef(int(init))
+    return ValueRef(integer("intRef 'init'", init))
 
 
 def floatRef(init: float = 0.0) -> ValueRef:
     """A reference to a float."""
-    return ValueRef(float(init))
+    return ValueRef(float(number("floatRef 'init'", init)))
 
 
 def _zero_of(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._native import int2, uint2
 from ..base.own_names import own_names
-from ..base.typed import function_or_none, truth
+from ..base.typed import function_or_none, integer, member, text, truth
 from .events import CursorMode, CursorShape, GamepadEvent, GamepadState, KeyboardEvent, MouseEvent, WindowMode
 from .gamepad import Gamepad
 from .queue import EventQueue
@@ -48,12 +48,10 @@ class Window:
     ) -> None:
         for name in _CALLBACKS:
             object.__setattr__(self, name, None)
-        size = (_pixels("Window 'width'", width), _pixels("Window 'height'", height))
-        if not isinstance(title, str):
-            raise TypeError(f"Window: 'title' must be a str, got {title!r}")
+        size = _size("Window", width, height)
+        text("Window 'title'", title)
         truth("Window 'resizable'", resizable)
-        if not isinstance(mode, WindowMode):
-            raise TypeError(f"Window: 'mode' must be a WindowMode, got {mode!r}")
+        mode = member("Window 'mode'", WindowMode, mode)
         self._glfw = glfw = glfw_for_windows()
         _destroy_left(glfw)
         self._gamepad = Gamepad()
@@ -109,8 +107,7 @@ class Window:
 
     def resize(self, width: int, height: int) -> None:
         """`on_resize` is told by the next process_events(). The desktop may decide otherwise, or later."""
-        size = (_pixels("Window.resize 'width'", width), _pixels("Window.resize 'height'", height))
-        ask("Window.resize", self._glfw.set_window_size, self._handle, *size)
+        ask("Window.resize", self._glfw.set_window_size, self._handle, *_size("Window.resize", width, height))
         self._is_resized = True  # where the system tells it later than the next poll
 
     @property
@@ -268,22 +265,13 @@ _LAST_PIXEL = 32767
 """Coordinates of X11 have 16 bits, and it ends programs that ask for windows whose size is 0 in them."""
 
 
-def _pixels(what: str, value: Any) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{what}: expected a number of pixels, got {value!r}")
-    number = value.__index__()
-    if number < 1:
-        raise ValueError(f"{what}: expected at least 1, got {value!r}")
-    if number > _LAST_PIXEL:
-        raise ValueError(f"{what}: expected at most {_LAST_PIXEL}, got {value!r}")
-    return number
+def _size(what: str, width: int, height: int) -> tuple[int, int]:
+    return integer(f"{what} 'width'", width, 1, _LAST_PIXEL), integer(f"{what} 'height'", height, 1, _LAST_PIXEL)
 
 
 def _pair(what: str, value: Any) -> tuple[int, int]:
     try:
-        x, y = (int(part) for part in value)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{what}: expected two numbers, got {value!r}") from None
-    if max(abs(x), abs(y)) > _LAST_PIXEL:
-        raise ValueError(f"{what}: expected numbers of at most {_LAST_PIXEL}, got {value!r}")
-    return x, y
+        x, y = value
+    except (TypeError, ValueError):
+        raise TypeError(f"{what}: expected 2 numbers, got {value!r}") from None
+    return integer(what, x, -_LAST_PIXEL, _LAST_PIXEL), integer(what, y, -_LAST_PIXEL, _LAST_PIXEL)

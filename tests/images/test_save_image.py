@@ -281,3 +281,22 @@ def test_errors(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="Bitmap: expected a PixelFormat, an array, a tensor or a path, got dict"):
         spy.Bitmap({})
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["tga", "rle.tga", "png", "jpg", "bmp"])
+def test_files_that_end_within_the_image(tmp_path: Path, kind: str) -> None:
+    """Never a picture whose rest was made up. Whole files may be followed by anything."""
+    image = pytest.importorskip("PIL.Image").fromarray(np.arange(31 * 33 * 3, dtype=np.uint32).astype(np.uint8).reshape(31, 33, 3) // 40)
+    path = tmp_path / f"whole.{kind}"
+    image.save(path, **({"compression": "tga_rle"} if kind == "rle.tga" else {}))
+    whole = path.read_bytes()
+    expected = np.asarray(spy.Bitmap(path))
+    assert expected.shape == (31, 33, 3)
+    path.write_bytes(whole + b"and more")
+    assert np.array_equal(np.asarray(spy.Bitmap(path)), expected)
+    footer = whole.find(b"\0\0\0\0\0\0\0\0TRUEVISION")
+    end = footer if footer >= 0 else len(whole)
+    for kept in (end - 1 - (kind == "png") * 12, end * 3 // 4, end // 2):
+        path.write_bytes(whole[:kept])
+        with pytest.raises(RuntimeError, match=f"cannot be read as {kind[-3:]}: "):
+            spy.Bitmap(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import slangpy as spy
@@ -171,3 +172,14 @@ def test_compiled_and_exported(derived: Any) -> None:
 def test_bfloat16_read_as_float(derived: Any) -> None:
     x = torch.linspace(0, 1, 5).bfloat16()
     torch.testing.assert_close(derived.wave.convert("safe")(x, 1.0), wave(x.float(), torch.tensor(1.0)))
+
+
+def test_copies_to_buffers_and_back(device: Any) -> None:
+    """Devices that take CPU tensors copy them."""
+    buffer = device.create_buffer(size=48, usage=spy.BufferUsage.unordered_access)
+    source, target = torch.arange(12.0).reshape(3, 4).T, torch.zeros(6, 4)[::2].T
+    spy.copy_torch_tensor_to_buffer(source, buffer)
+    version = target._version
+    spy.copy_buffer_to_torch_tensor(buffer, target)
+    assert torch.equal(source, target) and target._version > version
+    assert buffer.to_numpy().view(np.float32).tolist() == source.reshape(-1).tolist()

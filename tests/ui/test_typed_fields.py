@@ -61,7 +61,7 @@ def test_events_take_what_stands_for_their_values() -> None:
         (lambda: ui.Text(None, visible="no"), TypeError, "Text 'visible': expected a bool, got 'no'"),
         (lambda: ui.ListBox(None, items=["a", 3]), TypeError, "ListBox 'items'[1]: expected a str, got 3"),
         (lambda: ui.SliderFloat(None, min="a"), TypeError, "SliderFloat 'min': expected a number, got 'a'"),
-        (lambda: ui.SliderInt(None, value=1 << 31), ValueError, "SliderInt 'value': 2147483648 does not fit 32 bits"),
+        (lambda: ui.SliderInt(None, value=1 << 31), ValueError, "SliderInt 'value': expected -2147483648 to 2147483647, got 2147483648"),
         (lambda: ui.DragFloat(None, speed=None), TypeError, "DragFloat 'speed': expected a number, got None"),
         (lambda: ui.InputText(None, flags="x"), ValueError, "InputText 'flags': expected a InputTextFlags"),
         (lambda: ui.Group(None).add_child_at(ui.Group(None), "a"), TypeError, "add_child_at 'index': expected an int"),

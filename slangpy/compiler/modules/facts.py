@@ -104,6 +104,10 @@ class TextFacts:
         """The words in functions of a name and in those that they name; none where none has a body."""
         return frozenset(self._facts.reached_words(name))
 
+    def reached_names(self, name: str) -> frozenset[str]:
+        """Those of `reached_words` that may name a global: no members, no parameters or local variables."""
+        return frozenset(self._facts.reached_names(name))
+
     def writes_view(self, name: str, index: int, fields: tuple[str, ...]) -> bool:
         """Whether functions of a name may write to a view: their parameter of that index, or a field of it."""
         return not self._facts.view_uses(name, index, fields) <= {"reads", "gradient"}
@@ -240,6 +244,12 @@ def reached_words(module: Any, name: str) -> frozenset[str]:
     """The words in a function and in those that it calls."""
     facts = facts_of(module)
     return frozenset() if facts is None else facts.reached_words(name)
+
+
+def reached_names(module: Any, name: str) -> frozenset[str]:
+    """Those of `reached_words` that may name a global."""
+    facts = facts_of(module)
+    return frozenset() if facts is None else facts.reached_names(name)
 
 
 def may_use(module: Any, function: str, name: str) -> bool:

@@ -38,9 +38,10 @@ def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
     if kind == "range" and type_.kind != "scalar":
         raise no_match(value, type_, "a range gives one integer per invocation")
     if kind == "grid" and count != rank:
+        fitting = "int" if rank == 1 else f"int{rank}" if rank <= 4 else f"int[{rank}]"
         raise KernelGenException(
             f"Could not find suitable conversion from a grid of {rank} dimensions to {type_.full_name} "
-            f"with {count} components"
+            f"with {count} components; declare the parameter as {fitting}, or give the grid {count} sizes"
         )
     limit = {"thread_id": 3, "wang_hash": 4, "rand_float": 4}.get(kind, count)
     if count > limit or (kind not in ("range", "grid") and demanded >= 1 and demanded != count):

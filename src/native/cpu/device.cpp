@@ -4,6 +4,7 @@
 #include "cpu/ahead.h"
 #include "cpu/device.h"
 #include "cpu/fibers.h"
+#include "cpu/null_pointers.h"
 #include "cpu/texel.h"
 #include "device/backend.h"
 #include "device/profile.h"
@@ -133,6 +134,7 @@ std::vector<AdapterInfo> enumerate()
 
 CpuDevice::CpuDevice(const DeviceDesc& desc) : m_pool(thread_count())
 {
+    watch_null_pointers();
     m_desc = desc;
     if (desc.enable_debug_layers)
         m_heap = std::make_shared<HostHeap>(true);
@@ -197,11 +199,14 @@ std::string CpuDevice::compiler_fingerprint()
 
 ref<Kernel> CpuDevice::create_kernel(const KernelDesc& desc) { return new CpuKernel(this, desc); }
 
-void CpuDevice::run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry_point, void* globals)
+bool CpuDevice::run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry_point, void* globals)
 {
+    std::atomic<bool> met_null{false};
     const uint64_t count = uint64_t(desc.group_count[0]) * desc.group_count[1] * desc.group_count[2];
     auto run_plain = [&](uint64_t begin, uint64_t end) {
-        run_groups(kernel.function(), desc.group_count, begin, end, entry_point, globals);
+        auto groups = [&] { run_groups(kernel.function(), desc.group_count, begin, end, entry_point, globals); };
+        if (!ends_without_null([](void* data) { (*static_cast<decltype(groups)*>(data))(); }, &groups))
+            met_null.store(true, std::memory_order_relaxed);
     };
     auto run = [&](uint64_t begin, uint64_t end) {
         if (!kernel.needs_stack())
@@ -210,8 +215,10 @@ void CpuDevice::run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry
         const fibers::StackSize groups(kernel.group_stack());
         fibers::run_on_stack(kernel.group_stack(), [](void* data) { (*static_cast<decltype(body)*>(data))(); }, &body);
     };
-    if (!kernel.set_adds())
-        return m_pool.run(count, run);
+    if (!kernel.set_adds()) {
+        m_pool.run(count, run);
+        return !met_null;
+    }
     adding().lock_patiently();
     const std::lock_guard alone(
         adding(), std::adopt_lock); // plain additions of another Python thread's launch may go to the same memory
@@ -222,6 +229,7 @@ void CpuDevice::run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry
     };
     m_pool.run(count, run_adding, &adds);
     adds.add_copies();
+    return !met_null;
 }
 
 void CpuDevice::launch(const LaunchDesc& desc)
@@ -245,10 +253,14 @@ void CpuDevice::launch(const LaunchDesc& desc)
     void* entry_point = kernel->scope(block, 1);
     Profiler* const profiler = this->profiler();
     const uint64_t begin_ticks = profiler ? host_ticks() : 0;
-    run(*kernel, desc, entry_point, globals);
+    const bool is_whole = run(*kernel, desc, entry_point, globals);
     if (profiler)
         profiler->note(work_of(desc), begin_ticks, host_ticks());
     ++m_submit_id;
+    if (!is_whole)
+        fail_runtime(kernel->label(),
+                     ": a null pointer was read or written through; pass a Buffer, a Tensor or an "
+                     "address for it, or let the kernel ask first: if (p != nullptr)");
     if (const char* error = fibers::take_error()) {
         if (!kernel->needs_stack())
             fail_runtime(kernel->label(), ": ", error);

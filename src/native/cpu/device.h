@@ -33,7 +33,8 @@ protected:
     void close_backend() noexcept override;
 
 private:
-    void run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry_point, void* globals);
+    /// Whether it ended everywhere without a null pointer.
+    bool run(const CpuKernel& kernel, const LaunchDesc& desc, void* entry_point, void* globals);
 
     ThreadPool m_pool;
     SpareCopies m_spare; ///< for additions of several threads

@@ -125,6 +125,31 @@ std::set<std::string_view> Facts::reached_words(std::string_view function) const
     return words;
 }
 
+std::set<std::string_view> Facts::reached_names(std::string_view function) const
+{
+    std::set<std::string_view> names;
+    for (const NodeId node : reached(function)) {
+        std::set<const char*> own; // the places of names that mean something else
+        for (const NodeId n : m_tree->inside(node)) {
+            const Variable* meant = m_tree->is(n, Kind::name) ? m_scopes->find(n) : nullptr;
+            if (m_tree->is(n, Kind::declarator) || (meant && meant->role != Role::global && !meant->is_doubtful))
+                own.insert(m_tree->main(n).data());
+        }
+        const size_t first = (*m_tree)[node].first;
+        for (size_t i = first; i < (*m_tree)[node].last; ++i) {
+            const std::string_view word = m_tree->token(i);
+            if (m_tree->tokens()[i].kind != TokenKind::word || own.count(word.data()) ||
+                (i > first && is_among(m_tree->token(i - 1), {".", "->"})))
+                continue;
+            names.insert(word);
+            if (const Macro* macro = m_tree->macro(word))
+                for (const std::string_view inside : words_of(macro->body))
+                    names.insert(inside);
+        }
+    }
+    return names;
+}
+
 bool Facts::may_loop(std::string_view function) const
 {
     const std::vector<NodeId> nodes = reached(function);

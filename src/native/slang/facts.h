@@ -71,6 +71,8 @@ public:
     std::set<std::string_view> no_diff_types() const;                   ///< words in the types of what says no_diff
     /// The words in functions of a name and in those that they name; empty where none of that name has a body.
     std::set<std::string_view> reached_words(std::string_view function) const;
+    /// Those of them that may name a global: no members, no parameters or local variables.
+    std::set<std::string_view> reached_names(std::string_view function) const;
     /// Whether one of these has a loop that is not unrolled, or no body is there.
     bool may_loop(std::string_view function) const;
     /// Those that may be differentiable, have no derivative of their own and were not understood: names, and their

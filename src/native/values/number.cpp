@@ -50,7 +50,7 @@ bool holds_torch(PyObject* value, int& budget)
                        [&](PyObject* item) { return holds_torch(item, budget); });
 }
 
-std::string torch_text(PyObject* tensor)
+std::string array_text(PyObject* tensor)
 {
     try {
         const nb::handle handle(tensor);
@@ -68,7 +68,7 @@ std::string short_repr(PyObject* value)
     constexpr size_t limit = 80;
     int budget = 1000;
     if (holds_torch(value, budget))
-        return class_of(value).value_class == ValueClass::torch ? torch_text(value) : cat("<", type_name(value), ">");
+        return class_of(value).value_class == ValueClass::torch ? array_text(value) : cat("<", type_name(value), ">");
     nb::object text = nb::steal(PyObject_Repr(value));
     if (!text.is_valid()) {
         PyErr_Clear(); // int too large for decimal text, or a broken __repr__
@@ -80,9 +80,12 @@ std::string short_repr(PyObject* value)
         PyErr_Clear();
         return cat("<", type_name(value), ">");
     }
-    if (size_t(size) <= limit)
-        return std::string(data, size_t(size));
-    size_t cut = limit;
+    const std::string_view whole(data, size_t(size));
+    if (whole.size() <= limit && whole.find('\n') == whole.npos)
+        return std::string(whole);
+    if (nb::hasattr(value, "shape") && nb::hasattr(value, "dtype"))
+        return array_text(value);
+    size_t cut = std::min(limit, whole.find('\n'));
     while (cut > 0 && (uint8_t(data[cut]) & 0xC0) == 0x80)
         --cut; // not inside a character
     return std::string(data, cut) + "...";

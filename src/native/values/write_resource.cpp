@@ -170,10 +170,12 @@ bool write_texture_slot(const TypeLayout& layout, const Place& place, PyObject* 
 
 [[noreturn]] void fail_resource(const TypeLayout& layout, PyObject* value, const ValuePath& path)
 {
-    const char* wanted = layout.kind == TypeKind::sampler_state ? "Sampler" : shape_name(layout.resource_shape);
+    const std::string_view wanted = layout.kind == TypeKind::sampler_state ? "Sampler"
+                                                                           : shape_name(layout.resource_shape);
+    const bool has_elements = wanted == "Buffer" && !PyUnicode_Check(value) && nb::hasattr(value, "__len__");
     fail_at(path, ErrorKind::type,
             cat("expected a ", wanted, " or None for ", type_text(layout), ", got ", short_repr(value), " (",
-                type_name(value), ")"));
+                type_name(value), ")", has_elements ? "; pass Tensor.from_numpy(device, array)" : ""));
 }
 
 } // namespace

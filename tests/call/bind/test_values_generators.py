@@ -310,10 +310,10 @@ def test_one_number_is_broadcast(m: spy.Module, device: Any) -> None:
         (lambda: spy.call_id(0), ValueError, "call_id: dims must be from 1 to 32, or -1"),
         (lambda: spy.thread_id(2.0), TypeError, "thread_id: dims must be an integer, got 2.0"),
         (lambda: spy.wang_hash(dim=-2), ValueError, "wang_hash: dim must be from 1 to 32, or -1"),
-        (lambda: spy.wang_hash(warmup=-1), ValueError, "wang_hash: warmup must be from 0 to 4294967295, got -1"),
-        (lambda: spy.wang_hash(seed=1.5), TypeError, "wang_hash: seed must be an integer, got 1.5"),
-        (lambda: spy.rand_float("a"), TypeError, "rand_float: min must be a number, got 'a'"),
-        (lambda: spy.rand_float(warmup=None), TypeError, "rand_float: warmup must be an integer, got None"),
+        (lambda: spy.wang_hash(warmup=-1), ValueError, "wang_hash: warmup: expected 0 to 4294967295, got -1"),
+        (lambda: spy.wang_hash(seed=1.5), TypeError, "wang_hash: seed: expected an int, got 1.5"),
+        (lambda: spy.rand_float("1"), TypeError, "rand_float: min: expected a number, got '1'"),
+        (lambda: spy.rand_float(warmup=None), TypeError, "rand_float: warmup: expected an int, got None"),
     ],
 )
 def test_what_no_generator_is_made_from(make: Any, error: type[Exception], text: str) -> None:

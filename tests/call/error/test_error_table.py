@@ -143,7 +143,7 @@ ROWS: dict[str, tuple[Any, type[Exception], list[str]]] = {
     "_thread_count zero": (lambda m: m.plain(1.0, _thread_count=0), ValueError, ["_thread_count"]),
     "_thread_count negative": (lambda m: m.plain(1.0, _thread_count=-1), ValueError, ["_thread_count"]),
     "_thread_count float": (lambda m: m.plain(1.0, _thread_count=2.0), ValueError, ["_thread_count"]),
-    "generator size": (lambda m: m.where(spy.grid((2, 3, 4))), ValueError, ["Could not find suitable", "3", "vector<int,2>"]),
+    "generator size": (lambda m: m.where(spy.grid((2, 3, 4))), ValueError, ["Could not find suitable", "3", "vector<int,2>", "int3"]),
     "float from an integer generator": (lambda m: m.plain(spy.wang_hash()), ResolveException, ["wang_hash", "float"]),
     "not differentiable": (lambda m: m.plain.bwds(1.0, _result=T(m, 1).with_grads()), ResolveException, ["Function is not differentiable"]),
     "bwds without _result": (lambda m: m.add.bwds(1.0, 2.0), ResolveException, ["_result", "gradient"]),

@@ -289,3 +289,47 @@ def test_set_takes_values_that_hold_themselves(device: Any) -> None:
     knot.update({name: [knot, knot] for name in "abcdefgh"})
     with pytest.raises((ValueError, TypeError, RuntimeError)):
         module.f.set(scale=knot)(1.0)
+
+
+NAMESAKES = """
+struct Node { float3 place; float scale; };
+float* place; RWTensor<float, 1> data; uniform float scale; uniform float gain;
+namespace inner { float* place; float get() { return *place; } }
+struct Amplifier { float gain; float apply(float x) { return gain * x; } }
+#define READ (*place)
+
+float members(Node n) { return n.place.y * n.scale; }
+float parameter(float data) { return data * 2; }
+float local(float x) { float data = x, scale = 2; return data * scale; }
+float before(float x) { float r = data[0]; float data = x; return data + r; }
+float in_block(float x) { { float* place = nullptr; if (place != nullptr) x += 1; } return x + *place; }
+float by_macro(float x) { return x + READ; }
+float by_function(float x) { return x + inner::get(); }
+float in_namespace(float x) { return x + *inner::place; }
+float value(float x) { return scale * x; }
+"""
+
+
+@pytest.fixture
+def namesakes(device: Any) -> Any:
+    return spy.Module.load_from_source(device, "globals_namesakes", NAMESAKES)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_fields_parameters_and_variables_with_the_name_of_a_global(namesakes: Any) -> None:
+    assert namesakes.members({"place": (1, 2, 3), "scale": 4}) == 8
+    assert namesakes.parameter(2.0) == 4 and namesakes.local(2.0) == 4
+    assert namesakes.Amplifier.apply({"gain": 2.0}, 3.0) == 6
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("name", ["before", "in_block", "by_macro", "by_function", "in_namespace"])
+def test_a_global_beside_its_namesake(namesakes: Any, name: str) -> None:
+    kind = "data" if name == "before" else "place"
+    with pytest.raises(RuntimeError, match=f"global '{kind}' .* was never set"):
+        namesakes[name](1.0)
+
+
+def test_a_value_that_was_never_set(namesakes: Any) -> None:
+    with pytest.warns(RuntimeWarning, match="scale was never set: the function reads zeros"):
+        assert namesakes.value(1.0) == 0

@@ -69,6 +69,11 @@ void bind_function_facts(nb::module_& m)
         .def_ro("is_understood", &FunctionFacts::is_understood, "Whether all of it was.");
 }
 
+auto words_by_name(std::set<std::string_view> (Facts::*method)(std::string_view) const)
+{
+    return [method](const Facts& facts, const std::string& name) { return frozen((facts.*method)(name)); };
+}
+
 } // namespace
 
 void bind_slang_facts(nb::module_& m)
@@ -85,11 +90,10 @@ void bind_slang_facts(nb::module_& m)
         .def(
             "no_diff_types", [](const Facts& facts) { return frozen(facts.no_diff_types()); },
             "Words in the types of parameters and variables that say no_diff.")
-        .def(
-            "reached_words",
-            [](const Facts& facts, const std::string& name) { return frozen(facts.reached_words(name)); },
-            nb::arg("function"),
-            "The words in functions of a name and in those that they name; none where none has a body.")
+        .def("reached_words", words_by_name(&Facts::reached_words), nb::arg("function"),
+             "The words in functions of a name and in those that they name; none where none has a body.")
+        .def("reached_names", words_by_name(&Facts::reached_names), nb::arg("function"),
+             "Those of `reached_words` that may name a global.")
         .def(
             "may_loop", [](const Facts& facts, const std::string& name) { return facts.may_loop(name); },
             nb::arg("function"), "Whether one of these has a loop that is not unrolled, or no body is there.")
