@@ -48,7 +48,7 @@ WORK = ROOT / "build" / "faults"
 KEPT = ROOT / "benchmarks" / "results" / "seeded_faults.json"
 DEVICES = os.environ.get("SLANGPY_TEST_DEVICES") or "null,cpu,vulkan"
 DEVICE = re.compile(r"\[(?:.*-)?(null|cpu|vulkan|cuda|d3d12)(?:-.*)?\]$", re.DOTALL)
-SHORT = 30.0  # seconds for a single test
+SHORT = 60.0  # seconds for a single test
 HIDDEN = (".ci", ".github", ".clang-format", ".clang-tidy", ".gitignore", ".pre-commit-config.yaml")
 
 

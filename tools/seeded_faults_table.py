@@ -558,6 +558,14 @@ FAULTS = (
     ),
     Fault(
         "devices",
+        "products and sums contracted",  # g++ does so from -O1 on
+        "slangpy/compiler/options.py",
+        '"float_mode": "uncontracted" if mode',
+        '"float_mode": "default" if mode',
+        ("device/test_lanes.py",),
+    ),
+    Fault(
+        "devices",
         "globals that were never set",
         "slangpy/run/globals.py",
         "    if unset >= 0:\n",
