@@ -78,6 +78,7 @@ class Runner:
         if name != "cpu":
             raise ValueError(f"lanes are of the cpu device; got {name}")
         self.report = report
+        config.cpu_threads = 1  # else threads decide in which order sums of gradients are added
         self.forward = [ForwardRunner("cpu", optimized, report) for _ in range(2)]
         self.gradients = [GradientResults("cpu", optimized, report) for _ in range(2)]
 

@@ -48,28 +48,30 @@ class _Marker:
         return replace(s, body=self.block(s.body), other=self.block(s.other), cases=cases)
 
     def _marked(self, s: Stmt, first: dict[str, Expr]) -> Stmt:
-        step = s.body[-1] if s.kind == "loop" and len(s.body) > 2 else None
-        if step is None or step.kind != "assign" or step.place is None or step.value is None or step.place.kind != "name":
+        if s.kind != "loop" or len(s.body) < 3:
+            return s
+        test, *rest, step = s.body
+        if step.kind != "assign" or step.place is None or step.value is None or step.place.kind != "name":
             return s
         name = step.place.text
-        rest = s.body[:-1]
+        turn = (test, *rest)
         if (
             self.types.get(name) != "int32_t" or name in self.pointed or _steps(step.value, name) is None or
-            not _is_index(rest, name) or any(inner.place is not None and inner.place.text == name for inner in _all(rest))
+            not _is_index(turn, name) or any(inner.place is not None and inner.place.text == name for inner in _all(turn))
         ):  # fmt: skip
             return s
         now = f"{name}_now{self.count}"
         declared = Stmt("declare", "int32_t", now, value=Expr("name", name))
-        bound = _end(s.body[0], name)
-        if bound is not None and _steps(step.value, name) == -1 and not any(_leaves(kid) for kid in rest[1:]):
+        bound = _end(test, name)
+        if bound is not None and _steps(step.value, name) == -1 and not any(_leaves(kid) for kid in rest):
             self.count += 1
-            inner = tuple(_mapped(kid, lambda e: _renamed(e, name, now)) for kid in rest[1:])
-            return Stmt("loop", DOWN, name, value=bound, body=(rest[0], declared, *inner, step))
+            inner = tuple(_mapped(kid, lambda e: _renamed(e, name, now)) for kid in rest)
+            return Stmt("loop", DOWN, name, value=bound, body=(test, declared, *inner, step))
         start = first.get(name)
-        if start is None or _number(start) is None or self.written.count(name) != 1 or any(_leaves(kid, False) for kid in rest):
+        if start is None or _number(start) is None or self.written.count(name) != 1 or any(_leaves(kid, False) for kid in turn):
             return s
         self.count += 1
-        inner = tuple(_mapped(kid, lambda e: _renamed(e, name, now)) for kid in rest)
+        inner = tuple(_mapped(kid, lambda e: _renamed(e, name, now)) for kid in turn)
         return Stmt("loop", UP, name, value=start, body=(declared, *inner, step))
 
 

@@ -16,7 +16,7 @@ from .weights import weight_of
 
 _AT_ONCE = 8
 """Turns after which a loop looks whether only few lanes are left in it."""
-_LIGHT = 8
+_LIGHT = 5
 """Operations of a branch that is not asked whether any lane takes it: as many as a wrong guess of a processor costs."""
 _TURNS = 4
 """Of a loop that ends for all lanes at once, for want of a better number."""
