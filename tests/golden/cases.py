@@ -125,6 +125,9 @@ CALLS: dict[str, Call] = {
     "bwds_rows": lambda m: (
         m.poly.bwds, (1.0, tensor(1, 4, grads=True), tensor(5, 4, grads=True), tensor(5, 4, grads=True)), {}
     ),
+    "bwds_windows": lambda m: (  # each shares its last element with the next one
+        m.poly.bwds, (1.0, 2.0, tensor(5, grads=True).view((2, 3), (2, 1)), tensor(2, 3, grads=True)), {}
+    ),
     "bwds_vectors": lambda m: (m.shade.bwds, (tensor(5, 3, grads=True), 2.0, tensor(5, 3, grads=True)), {}),
     "bwds_struct": lambda m: (
         m.colored.bwds,
