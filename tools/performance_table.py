@@ -101,7 +101,8 @@ def with_table(text: str) -> str:
     """The page with the rows of the runs that are stored."""
     before, rest = text.split(BEGIN, 1)
     after = rest.split(END, 1)[1]
-    table = "\n".join([*HEAD, *_gpu_rows(), *_slangpy_rows(), *_form_rows(), *_network_rows(), *_ray_rows(), *_many_gpu_rows(), *_cpu_rows()])
+    parts = (_gpu_rows, _slangpy_rows, _form_rows, _network_rows, _ray_rows, _many_gpu_rows, _cpu_rows)
+    table = "\n".join([*HEAD, *(row for part in parts for row in part())])
     return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
 
 

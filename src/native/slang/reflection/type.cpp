@@ -218,7 +218,8 @@ std::vector<ref<FunctionReflection>> TypeReflection::constructors() const
     slang::GenericReflection* generic = slang()->getGenericContainer();
     slang::DeclReflection* declared = generic ? generic->getInnerDecl() : nullptr;
     for (SlangInt i = 0; i < session->getLoadedModuleCount(); ++i) {
-        slang::DeclReflection* found = find_declared(session->getLoadedModule(i)->getModuleReflection(), DeclKind::Struct, path);
+        slang::DeclReflection* found = find_declared(session->getLoadedModule(i)->getModuleReflection(),
+                                                     DeclKind::Struct, path);
         if (!found || (generic ? found != declared : found->getType() != slang()))
             continue; // a struct of the same name in another module
         for (unsigned k = 0; k < found->getChildrenCount(); ++k) {
@@ -239,7 +240,8 @@ std::vector<std::string> TypeReflection::enum_names() const
     const std::vector<std::string> path = path_of(full_type_name(slang()));
     slang::ISession* session = m_layout->state->session.get();
     for (SlangInt i = 0; i < session->getLoadedModuleCount() && names.empty(); ++i) {
-        slang::DeclReflection* found = find_declared(session->getLoadedModule(i)->getModuleReflection(), DeclKind::Enum, path);
+        slang::DeclReflection* found = find_declared(session->getLoadedModule(i)->getModuleReflection(), DeclKind::Enum,
+                                                     path);
         for (unsigned k = 0; found && k < found->getChildrenCount(); ++k) {
             std::string name = to_text(found->getChild(k)->getName());
             if (!name.empty() && name.find('$') == std::string::npos)
