@@ -64,9 +64,9 @@ def test_the_newest_device_is_taken(shell: Any) -> None:
 def test_errors_count_the_lines_of_the_cell(shell: Any, device: spy.Device) -> None:
     shell.user_ns["mine"] = device
     run(shell, "%%slang shader --device mine\nfloat f(float x) { return x; }")
-    with pytest.raises(spy.SlangCompileError, match="wrong:3"):
-        run(shell, "%%slang wrong --device mine\nfloat f(float x) { return x; }\nfloat g(float x) { return y; }")
-    assert "wrong" not in shell.user_ns
+    with pytest.raises(spy.SlangCompileError, match="wrong_cell:3"):
+        run(shell, "%%slang wrong_cell --device mine\nfloat f(float x) { return x; }\nfloat g(float x) { return y; }")
+    assert "wrong_cell" not in shell.user_ns
     for line, text in (
         ("", "required: name.*usage: %%slang NAME"), ("9", "'9' is not a valid name"), ("a --device nothing", "'nothing' is not a device"),
         ("a --convert all", "invalid choice"),

@@ -82,6 +82,13 @@ def test_all_files_are_understood() -> None:
     assert not unknown
 
 
+def test_raw_strings_are_one_token() -> None:
+    for text in ("#ifdef A\nint x;\n#else\nint y;\n#endif", "}} ' \\", '#define A(x) \\\n  x; "quoted"'):
+        source = f'void f() {{ g(R"({text})"); h(1); }}\nvoid k() {{ g(R"end({text})")end"); int R = 1; R++; }}\n'
+        assert not syntax_opaque(source), source
+    assert syntax_opaque('void f() { g(R"(no end); }\nvoid h() { }')
+
+
 OTHER_LANGUAGES = re.compile(
     r"extern \"C\"|__attribute__|__global__|\{\{|from slangpy|load_module_from_source|spy\.|import (?:sys|os|gc|slangpy as|numpy)|%%slang|auto g = \["
 )

@@ -50,6 +50,8 @@ private:
             trivia(directive_end(), TriviaKind::directive);
         else if (c == '"' || c == '\'')
             token(string_end(m_at), TokenKind::string);
+        else if (c == 'R' && at(m_at + 1) == '"')
+            token(raw_string_end(), TokenKind::string);
         else if (begins_word(c))
             token(word_end(m_source, m_at), TokenKind::word);
         else if (is_digit(c) || (c == '.' && is_digit(at(m_at + 1)) && !follows_name()))
@@ -117,6 +119,17 @@ private:
                 break;
         }
         return i;
+    }
+
+    /// R"name( ... )name": over lines, and without escapes. What has no such beginning is a word before a string.
+    size_t raw_string_end() const
+    {
+        const size_t open = m_source.find_first_of("( \t\r\n)\"\\", m_at + 2);
+        if (open == m_source.npos || m_source[open] != '(')
+            return m_at + 1;
+        const std::string close = ")" + std::string(m_source.substr(m_at + 2, open - m_at - 2)) + '"';
+        const size_t end = m_source.find(close, open + 1);
+        return end == m_source.npos ? m_source.size() : end + close.size();
     }
 
     size_t number_end() const
