@@ -234,7 +234,7 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"{name}: '{shared[0]}' is declared by the module and by slangpy's own library; give it another name or put "
             f"it into a namespace\n{text}"
         )
-    if "circularity" in text and (found := recursive_functions(program, short)):
+    if ("circularity" in text or "E55201" in text) and (found := recursive_functions(program, short)):
         return _recursion(name, found)
     path = _dump_failed(name, source)
     if not {"bwd_diff", "fwd_diff"}.isdisjoint(words_in(source)) and _INTERNAL.search(text):

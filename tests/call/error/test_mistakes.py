@@ -356,7 +356,7 @@ def _frames(call: Callable[[], Any]) -> list[traceback.FrameSummary]:
 
 
 def test_tracebacks_end_at_the_users_line(s: Subject, hidden: None) -> None:
-    prepared = s.module.add.prepare(X, X)
+    prepared = s.module.add.prepare(s.tensor, s.tensor)
     for call in (
         lambda: s.module.add(1.0, "text"),
         lambda: s.module.add(X, X[:2]),
