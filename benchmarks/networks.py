@@ -4,9 +4,10 @@
     python benchmarks/networks.py --steps 1000 [--device cpu] [--dtype float]
     python benchmarks/networks.py --hash-grid [--device cuda] [--samples 1048576] [--dtype half] [--keep "one H100"]
 
-32 inputs, 4 hidden layers of 64, 3 outputs. --hash-grid takes a hash grid alone instead: positions (floats) in 3-D to 16 levels of 2
-features, tables of at most 2^19 entries a level, 16 to 2048 cells along each axis; the gradients are those of the tables. --compile also times `torch.compile(mode="max-autotune")`, which takes a minute. --keep
-writes the run to results/networks.json, under that name of the machine.
+32 inputs, 4 hidden layers of 64, 3 outputs. --compile also times `torch.compile(mode="max-autotune")`, which takes a minute. --keep
+writes the run to results/networks.json, under that name of the machine. --hash-grid takes a hash grid alone instead: positions
+(floats) in 3-D to 16 levels of 2 features, at most 2^19 entries a level, 16 to 2048 cells along each axis; the gradients are those
+of the table.
 Times are the least of all repetitions, in milliseconds a call, of ten calls in a row; ratios are torch's time over ours. On the CPU
 they are processor time of all threads. --steps learns a small image instead, with so many steps of torch's Adam from the same
 first weights in both, of halves with weights kept in float: the loss of the last tenth, as a mean over --seeds first weights, has
@@ -16,7 +17,6 @@ to be within 3 % of torch's.
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import statistics
 import time
