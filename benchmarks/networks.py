@@ -2,9 +2,12 @@
 
     python benchmarks/networks.py [--device cuda] [--samples 1048576] [--dtype half] [--repeat 20] [--compile] [--keep "one H100"]
     python benchmarks/networks.py --steps 1000 [--device cpu] [--dtype float]
+    python benchmarks/networks.py --hash-grid [--device cuda] [--samples 1048576] [--dtype half] [--keep "one H100"]
 
 32 inputs, 4 hidden layers of 64, 3 outputs. --compile also times `torch.compile(mode="max-autotune")`, which takes a minute. --keep
-writes the run to results/networks.json, under that name of the machine.
+writes the run to results/networks.json, under that name of the machine. --hash-grid takes a hash grid alone instead: positions
+(floats) in 3-D to 16 levels of 2 features, at most 2^19 entries a level, 16 to 2048 cells along each axis; the gradients are those
+of the table.
 Times are the least of all repetitions, in milliseconds a call, of ten calls in a row; ratios are torch's time over ours. On the CPU
 they are processor time of all threads. --steps learns a small image instead, with so many steps of torch's Adam from the same
 first weights in both, of halves with weights kept in float: the loss of the last tenth, as a mean over --seeds first weights, has
@@ -25,10 +28,43 @@ from typing import Any
 import torch
 
 import slangpy as spy
-from slangpy.neural import nn
+from slangpy.neural import HashGrid, nn
 
 INPUTS, WIDTH, LAYERS, OUTPUTS = 32, 64, 4, 3
 _AT_ONCE = 10
+GRID = HashGrid(levels_count=16, per_level=2, log2_entries=19, coarsest=16, growth=2 ** (7 / 15))
+_GRID_SOURCE = """
+import slangpy;
+import slangpy.neural;
+
+typealias Grid = {grid};
+
+struct ToTable : neural::ISink
+{{
+    Grid grid;
+    void add(int i, float v) {{ grid.accumulate(i, v); }}
+}}
+
+[BackwardDerivative(encode_backward)]
+{dtype}[{count}] encode(no_diff float x[3], Grid grid)
+{{
+    float features[{count}];
+    grid.encode(x, features);
+    {dtype} result[{count}];
+    for (int i = 0; i < {count}; i++)
+        result[i] = {dtype}(features[i]);
+    return result;
+}}
+
+void encode_backward(float x[3], Grid grid, {dtype} d[{count}])
+{{
+    float seed[{count}], unused[3] = {{}};
+    for (int i = 0; i < {count}; i++)
+        seed[i] = float(d[i]);
+    const ToTable sink = {{ grid }};
+    grid.backward<ToTable>(x, seed, unused, sink);
+}}
+"""
 RESULTS = Path(__file__).with_name("results") / "networks.json"
 
 
@@ -59,11 +95,90 @@ def check(network: nn.Network, x: torch.Tensor, seed: torch.Tensor) -> None:
     (expected * seed.double()).sum().backward()
     (theirs * seed).sum().backward()
     for name, ours, of_torch, of_doubles in (("values", y, theirs, expected), ("gradients", gradient, flat(plain), flat(exact))):
-        errors = [((value.double() - of_doubles).norm() / of_doubles.norm()).item() for value in (ours, of_torch)]
-        print(f"{name}: relative error {errors[0]:.1e}, torch's {errors[1]:.1e}")
-        limit = max(1.5 * errors[1], 1e-5)
-        if not errors[0] < limit:
-            raise SystemExit(f"{name}: expected an error below {limit:.1e}")
+        accept(name, ours, of_torch, of_doubles)
+
+
+def accept(name: str, ours: torch.Tensor, of_torch: torch.Tensor, of_doubles: torch.Tensor) -> None:
+    errors = [((value.double() - of_doubles).norm() / of_doubles.norm()).item() for value in (ours, of_torch)]
+    print(f"{name}: relative error {errors[0]:.1e}, torch's {errors[1]:.1e}")
+    limit = max(1.5 * errors[1], 1e-5)
+    if not errors[0] < limit:
+        raise SystemExit(f"{name}: expected an error below {limit:.1e}")
+
+
+class OurGrid(torch.nn.Module):
+    """`HashGrid` of slangpy.neural in a call of slangpy's."""
+
+    def __init__(self, device: spy.Device, tables: list[torch.Tensor], dtype: str) -> None:
+        super().__init__()
+        source = _GRID_SOURCE.format(grid=GRID.type_name(3, dtype), dtype=dtype, count=GRID.features(3))
+        self.encode = spy.Module.load_from_source(device, "hash_grid", source).encode
+        self.table = torch.nn.Parameter(torch.cat(tables).flatten())
+        self.register_buffer("levels", torch.from_numpy(GRID.levels(3).reshape(-1)).to(tables[0].device))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.encode(x, {"table": self.table, "levels": self.levels})
+
+
+class PlainGrid(torch.nn.Module):
+    """The same in torch: of each level a table of its own, whose eight rows of a position are read at once."""
+
+    def __init__(self, tables: list[torch.Tensor]) -> None:
+        super().__init__()
+        self.tables = torch.nn.ParameterList(tables)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([self.level(x, table, int(cells)) for table, (cells, _, _) in zip(self.tables, GRID.levels(3), strict=True)], 1)
+
+    def level(self, x: torch.Tensor, table: torch.Tensor, cells: int) -> torch.Tensor:
+        at = x * cells
+        cell = at.floor().clamp_(max=cells - 1)
+        part = at - cell
+        corner = torch.stack([cell, cell + 1], 2).long()  # of each axis both ends
+        weight = torch.stack([1 - part, part], 2)
+        entries = len(table)
+        if (cells + 1) ** 3 <= entries:
+            places = corner * torch.tensor([[1], [cells + 1], [(cells + 1) ** 2]], device=x.device)
+            index = _of_eight(torch.add, places)
+        else:
+            places = corner * torch.tensor([[1], [2654435761], [805459861]], device=x.device)
+            index = _of_eight(torch.bitwise_xor, places) & (entries - 1)  # a power of two
+        rows = table.index_select(0, index.flatten()).reshape(len(x), 8, GRID.per_level)
+        return (_of_eight(torch.mul, weight).to(table.dtype)[:, :, None] * rows).sum(1)
+
+
+def _of_eight(join: Callable[[torch.Tensor, torch.Tensor], torch.Tensor], ends: torch.Tensor) -> torch.Tensor:
+    """(n, 8) for the corners of (n, 3, 2)."""
+    x, y, z = ends.unbind(1)
+    return join(join(x[:, :, None, None], y[:, None, :, None]), z[:, None, None, :]).flatten(1)
+
+
+def compare_grids(device: spy.Device, options: argparse.Namespace, clock: Clock) -> None:
+    """Of the grid alone; checked with tables of numbers as large as one learns."""
+    dtype = {"float": torch.float32, "half": torch.float16}[options.dtype]
+    where = torch.device("cuda" if options.device == "cuda" else "cpu")
+    generator = torch.Generator().manual_seed(1)
+    tables = [torch.randn(int(entries), GRID.per_level, generator=generator).to(where, dtype) for _, _, entries in GRID.levels(3)]
+    x = torch.rand(options.samples, 3, generator=generator).to(where)
+    seed = torch.randn(options.samples, GRID.features(3), generator=generator).to(where, dtype)
+    start = time.perf_counter()
+    ours, plain, exact = OurGrid(device, tables, options.dtype), PlainGrid(tables), PlainGrid([table.double() for table in tables])
+    results = []
+    for module, positions in ((ours, x[:4096]), (plain, x[:4096]), (exact, x[:4096].double())):
+        y = module(positions)
+        y.backward(seed[:4096].to(y.dtype))
+        results.append((y.detach(), flat(module)))
+        module.zero_grad()
+    for name, *values in zip(("values", "gradients"), *results, strict=True):
+        accept(name, *values)
+    del exact, results
+    print(f"first calls and check: {time.perf_counter() - start:.2f} s")
+    both = {name: times(module, x, seed, options.repeat, clock) for name, module in (("slangpy.neural", ours), ("torch eager", plain))}
+    for name, one in both.items():
+        ratios = " ".join(f"{its / our:.2f}" for its, our in zip(one, both["slangpy.neural"], strict=True))
+        print(f"{name:22} forward {one[0]:9.3f}  with backward {one[1]:9.3f}  ratios {ratios}")
+    if options.keep:
+        keep(run_of(options, both, what="hash grid"))
 
 
 class Learner:
@@ -164,6 +279,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=1 << 20)
     parser.add_argument("--dtype", default="half", choices=("float", "half"))
     parser.add_argument("--repeat", type=int, default=20)
+    parser.add_argument("--hash-grid", action="store_true", help="a hash grid alone in place of a network")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--steps", type=int, default=0, help="learn an image with so many steps")
     parser.add_argument("--seeds", type=int, default=5, help="with --steps: so many first weights")
@@ -171,6 +287,9 @@ def main() -> None:
     options = parser.parse_args()
     device = spy.create_torch_device(type=spy.DeviceType[options.device])
     clock = Clock(torch.cuda.synchronize, time.perf_counter) if options.device == "cuda" else Clock(lambda: None, time.process_time)
+    if options.hash_grid:
+        compare_grids(device, options, clock)
+        return
     network = nn.Network(device, INPUTS, OUTPUTS, width=WIDTH, hidden_layers=LAYERS, dtype=options.dtype)
     if options.steps:
         compare_losses(device, options)
@@ -194,13 +313,18 @@ def main() -> None:
         ratios = [their / our for their, our in zip(theirs, ours, strict=True)]
         print(f"{name:22} forward {theirs[0]:9.3f}  with backward {theirs[1]:9.3f}  ratios {ratios[0]:.2f} {ratios[1]:.2f}")
     if options.keep:
-        keep({"machine": options.keep, "device": options.device, "samples": options.samples, "dtype": options.dtype,
-              "milliseconds": {name: {"forward": round(both[0], 4), "with backward": round(both[1], 4)} for name, both in kept.items()}})
+        keep(run_of(options, kept, what="network"))
+
+
+def run_of(options: argparse.Namespace, rows: dict[str, tuple[float, float]], what: str) -> dict[str, Any]:
+    milliseconds = {name: {"forward": round(both[0], 4), "with backward": round(both[1], 4)} for name, both in rows.items()}
+    return {"machine": options.keep, "device": options.device, "what": what, "samples": options.samples, "dtype": options.dtype,
+            "milliseconds": milliseconds}  # fmt: skip
 
 
 def keep(run: dict[str, Any]) -> None:
-    """In place of a run of the same machine, device, dtype and number of samples."""
-    same = ("machine", "device", "samples", "dtype")
+    """In place of a run of the same on the same machine and device, of the same dtype and number of samples."""
+    same = ("machine", "device", "what", "samples", "dtype")
     record = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {"script": "benchmarks/networks.py", "runs": []}
     others = [old for old in record["runs"] if any(old[name] != run[name] for name in same)]
     RESULTS.write_text(json.dumps({**record, "runs": [*others, run]}, indent=1) + "\n", "utf-8")

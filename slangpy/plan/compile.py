@@ -234,8 +234,8 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"{name}: '{shared[0]}' is declared by the module and by slangpy's own library; give it another name or put "
             f"it into a namespace\n{text}"
         )
-    if "circularity" in text and (found := recursive_functions(program, short)):
-        return _recursion(name, found)
+    if "circularity during codegen" in text or "E55201" in text:  # the latter of GPUs
+        return _recursion(name, recursive_functions(program, short), text)
     path = _dump_failed(name, source)
     if not {"bwd_diff", "fwd_diff"}.isdisjoint(words_in(source)) and _INTERNAL.search(text):
         return KernelGenException(
@@ -248,13 +248,17 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
     return KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}")
 
 
-def _recursion(name: str, functions: list[tuple[str, int]]) -> Exception:
-    """What to say of functions, with their lines, that call themselves or each other."""
+def _recursion(name: str, functions: list[tuple[str, int]], text: str) -> Exception:
+    """What to say of functions, with their lines, that call themselves or each other. None are known of what macros write; then
+    the compiler's text tells what it knows."""
+    advice = "kernels have no recursion: write a loop, with an array for what is still to do"
+    if not functions:
+        called = re.search(r"recursion detected in call to '([^']+)'", text)
+        own = f"'{called.group(1)}'" if called else "a function that it reaches"
+        return KernelGenException(f"{name}: {own} calls itself, perhaps by way of others, and {advice}. Slang said:\n{text}")
     own = ", ".join(f"'{function}' (line {line})" for function, line in functions)
     what = "call each other" if len(functions) > 1 else "calls itself"
-    return KernelGenException(
-        f"{name}: {own} {what}, and kernels have no recursion: write a loop, with an array for what is still to do"
-    )
+    return KernelGenException(f"{name}: {own} {what}, and {advice}")
 
 
 def _missing_modifier(name: str, text: str) -> Exception | None:

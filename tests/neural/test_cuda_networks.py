@@ -9,7 +9,7 @@ import pytest
 
 import slangpy as spy
 from slangpy import neural
-from slangpy.neural.kernels import module_of, uses_matrices
+from slangpy.neural.kernels import _compute_capability, module_of, uses_matrices
 from slangpy.testing import CudaCodegen, nvrtc_available
 
 pytestmark = [pytest.mark.needs_kernels, pytest.mark.nightly, pytest.mark.skipif(not nvrtc_available(), reason="NVRTC is not installed")]
@@ -34,4 +34,5 @@ def test_what_matrix_cores_do(device: spy.Device, change: dict[str, Any], uses: 
     shape = neural.Network(device, 32, 3, **{"width": 64, "hidden_layers": 4, "dtype": "half", **change}).shape
     assert uses_matrices(CudaCodegen("sm_80"), shape) == uses  # type: ignore[arg-type]
     assert not uses_matrices(CudaCodegen("sm_75"), shape)  # type: ignore[arg-type]
-    assert not uses_matrices(device, shape)
+    on_cuda = device.type is spy.DeviceType.cuda
+    assert uses_matrices(device, shape) == (uses and on_cuda and _compute_capability(device) >= 80)

@@ -75,7 +75,8 @@ def test_gradients(device: spy.Device) -> None:
 def test_torch(device: spy.Device) -> None:
     torch = pytest.importorskip("torch")
     module = spy.Module.load_from_source(device, "slang_neural_layer", LAYER)
-    *values, seed = (torch.from_numpy(value) for value in arrays())
+    place = "cuda" if device.type is spy.DeviceType.cuda else "cpu"
+    *values, seed = (torch.from_numpy(value).to(place) for value in arrays())
     ours = [value.clone().requires_grad_() for value in values]
     theirs = [value.double().requires_grad_() for value in values]
     y = module.apply(*ours)

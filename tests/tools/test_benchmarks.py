@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
 import subprocess
 import sys
@@ -54,3 +56,28 @@ def test_loading(tmp_path: Path) -> None:
     rows = json.loads(output.read_text())["seconds"]
     assert [(row["kind"], row["lines"]) for row in rows] == [("module", 24), ("function", 30)]
     assert all(row["bwds"] > 0 and 0 < row["share of loading"] < 1 for row in rows)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", ["float", "half"])
+def test_hash_grid(dtype: str) -> None:
+    """It checks values and gradients against doubles before it times, and ends with an error where they are off."""
+    pytest.importorskip("torch")
+    command = [sys.executable, "benchmarks/networks.py", "--hash-grid", "--device", "cpu", "--samples", "33", "--repeat", "1", "--dtype", dtype]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line for line in done.stdout.splitlines() if "with backward" in line]
+    assert [line.split("forward")[0].strip() for line in lines] == ["slangpy.neural", "torch eager"], done.stdout
+    assert "gradients: relative error" in done.stdout
+
+
+def test_runs_of_networks_that_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run takes the place of the same one only: that of a hash grid leaves that of a network."""
+    pytest.importorskip("torch")
+    networks = importlib.import_module("benchmarks.networks")
+    monkeypatch.setattr(networks, "RESULTS", tmp_path / "networks.json")
+    options = argparse.Namespace(keep="one", device="cpu", samples=33, dtype="half")
+    for time, what in ((1.0, "network"), (2.0, "hash grid"), (3.0, "hash grid")):
+        networks.keep(networks.run_of(options, {"slangpy.neural": (time, 2 * time)}, what=what))
+    runs = json.loads((tmp_path / "networks.json").read_text())["runs"]
+    assert [(run["what"], run["milliseconds"]["slangpy.neural"]["with backward"]) for run in runs] == [("network", 2), ("hash grid", 6)]

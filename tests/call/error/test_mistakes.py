@@ -222,6 +222,14 @@ def test_message(name: str, s: Subject) -> None:
     assert all(word in text for word in mistake.words), text
 
 
+def test_recursion_that_macros_write(s: Subject) -> None:
+    """No line is known of those, but the message says what it is and what to do."""
+    source = "#define AGAIN(T, f) T f(int n) { return n <= 0 ? 0 : 1 + f(n - 1); }\nAGAIN(float, again)\n"
+    with pytest.raises(spy.KernelGenException, match="recursion_of_macros::again: .* calls itself, .*no recursion: write a loop") as error:
+        s.load(source, "recursion_of_macros").again(3)
+    assert "'again'" in str(error.value) or s.device.info.type is spy.DeviceType.cpu
+
+
 def test_generics_are_listed(s: Subject) -> None:
     assert "  T make<T : __BuiltinFloatingPointType>(float x)" in str(s.module).splitlines()
     assert s.module.make.__doc__.startswith("T make<T : __BuiltinFloatingPointType>(float x)")
@@ -356,7 +364,7 @@ def _frames(call: Callable[[], Any]) -> list[traceback.FrameSummary]:
 
 
 def test_tracebacks_end_at_the_users_line(s: Subject, hidden: None) -> None:
-    prepared = s.module.add.prepare(X, X)
+    prepared = s.module.add.prepare(s.tensor, s.tensor)
     for call in (
         lambda: s.module.add(1.0, "text"),
         lambda: s.module.add(X, X[:2]),

@@ -157,6 +157,13 @@ def test_kernel_compiles(module: spy.Module, name: str) -> None:
     assert "_spy_main" in view.code
 
 
+def test_recursion_is_named(module: spy.Module) -> None:
+    text = "int even(int n) { return n == 0 ? 1 : odd(n - 1); }\nint odd(int n)\n{\n    return n == 0 ? 0 : even(n - 1);\n}\n"
+    own = module.device.load_from_source("codegen_recursion", text)
+    with pytest.raises(spy.KernelGenException, match=r"'even' \(line 1\), 'odd' \(line 2\) call each other, .* write a loop"):
+        module.device.build(own.even, 3)
+
+
 def test_aligned_rows_compile(module: spy.Module) -> None:
     """Kernels that tell the compiler where rows of tensors begin."""
     source = """
