@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import _native
 from ..base.checks import check_queue
+from ..base.not_called import not_called
 from ..base.own_names import own_names
 from ..errors import NativeValueError
 from .code import target_code
@@ -105,6 +106,7 @@ def check_own_code(what: str, device: Any, code: Any) -> None:
         )
 
 
+@not_called("a pass takes it, compute_pass.bind_pipeline(pipeline); create_compute_kernel(program).dispatch(...) needs none")
 class ComputePipeline(Pipeline[Any]):
     """The first entry point of a program in executable form.
 
@@ -148,6 +150,7 @@ class ComputePipeline(Pipeline[Any]):
 
 
 @own_names
+@not_called("kernel.dispatch(thread_count, name=value, ...) runs it")
 class ComputeKernel:
     """A program whose first entry point is run by `dispatch`."""
 

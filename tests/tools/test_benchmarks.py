@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,3 +55,17 @@ def test_loading(tmp_path: Path) -> None:
     rows = json.loads(output.read_text())["seconds"]
     assert [(row["kind"], row["lines"]) for row in rows] == [("module", 24), ("function", 30)]
     assert all(row["bwds"] > 0 and 0 < row["share of loading"] < 1 for row in rows)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("g++") is None, reason="valgrind, and what it needs")
+def test_counted_processes_have_no_threads_of_others(tmp_path: Path) -> None:
+    """Those of NumPy's library turn round while they wait, which callgrind would count."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        from call_instructions import environment_in
+    finally:
+        sys.path.pop(0)
+    script = "import os, numpy as np; np.ones((99, 99)) @ np.ones((99, 99)); print(len(os.listdir('/proc/self/task')))"
+    environment = environment_in(tmp_path)
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1"]
