@@ -138,7 +138,7 @@ nb::object enum_from(nb::handle value, const char* what, nb::handle type)
     std::string expected = cat("a ", name);
     if (PyUnicode_Check(value.ptr())) {
         const nb::object members = type.attr("__members__");
-        if (members.attr("__contains__")(value).is(nb::bool_(true)))
+        if (PySequence_Contains(members.ptr(), value.ptr()) == 1)
             return members[value];
         const nb::list near(nb::module_::import_("difflib").attr("get_close_matches")(value, nb::list(members), 1));
         for (nb::handle member : near)
