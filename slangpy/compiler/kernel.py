@@ -203,11 +203,6 @@ class ComputeKernel:
         stream = _NO_STREAM if cuda_stream is None else cuda_stream
         if queue is not None or command_encoder is not None:
             _check_targets(queue, command_encoder, stream)
-        if vars is not None and not isinstance(vars, Mapping):
-            raise TypeError(
-                f"dispatch 'vars': expected a dict of globals, got {type(vars).__name__}; parameters of the entry point go by "
-                "name: dispatch(thread_count, name=value)"
-            )
         kernel = self._pipeline.kernel
         root = self._bind(vars, kwargs)
         if 0 in threads:
@@ -227,6 +222,11 @@ class ComputeKernel:
             self._device.submit_command_buffer(encoder.finish(), cuda_stream=stream)
 
     def _bind(self, variables: Mapping[str, Any] | None, arguments: dict[str, Any]) -> Any:
+        if variables is not None and not isinstance(variables, Mapping):
+            raise TypeError(
+                f"dispatch 'vars': expected a dict of globals, got {type(variables).__name__}; parameters of the entry point go by "
+                "name: dispatch(thread_count, name=value)"
+            )
         root = _native.ShaderObject(self._device, self._pipeline.layout)
         if arguments or variables:
             self._write(_native.ShaderCursor(root), variables, arguments)

@@ -43,3 +43,10 @@ def test_functions_are_still_called(device: spy.Device) -> None:
     module = spy.Module.load_from_source(device, "not_called", CODE)
     if device.info.type is not spy.DeviceType.null:
         assert module.twice(3.0) == module["twice"](3.0) == 6
+
+
+@pytest.mark.parametrize("wrong", [3, 0, [1], "to"])
+def test_parameters_of_dispatch_by_position(device: spy.Device, wrong: Any) -> None:
+    kernel = device.create_compute_kernel(fill(device))
+    with pytest.raises(TypeError, match=r"dispatch 'vars': expected a dict of globals, got .* go by name: dispatch\(thread_count, name=value\)"):
+        kernel.dispatch(64, wrong)
