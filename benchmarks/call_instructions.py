@@ -41,11 +41,14 @@ def child(kind: str, calls: int) -> None:
 
 
 def environment_in(folder: Path) -> dict[str, str]:
-    """For processes under valgrind: kernels without AVX-512, and a cache of their own."""
+    """For processes under valgrind: kernels without AVX-512, a cache of their own, and no threads of NumPy's and torch's
+    libraries, which turn round while they wait: that would be counted."""
     compiler = folder / "g++"
     compiler.write_text(f'#!/bin/sh\nexec {shutil.which("g++")} "$@" -march=x86-64-v3\n')
     compiler.chmod(0o755)
-    return os.environ | {"PYTHONHASHSEED": "0", "CXX": str(compiler), "SLANGPY_CACHE_DIR": str(folder / "cache")}
+    alone = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    own = {"PYTHONHASHSEED": "0", "CXX": str(compiler), "SLANGPY_CACHE_DIR": str(folder / "cache")}
+    return os.environ | alone | own
 
 
 def start(kind: str, calls: int, folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:

@@ -14,6 +14,7 @@ from .base.absent import absent
 from .base.folders import file_path, working_folder
 from .base.keywords import checked_keywords
 from .base.locks import new_rlock
+from .base.not_called import not_called
 from .base.own_names import own_names
 from .base.shared import Shared
 from .compiler.cache import cache_of, digest
@@ -61,6 +62,7 @@ _lock = new_rlock()
 
 
 @own_names
+@not_called("its functions can: module.name(...); module['name<float>'](...) is one of a generic")
 class Module(Shared):
     """A Slang module on a device. Its functions and types are attributes: `module.f(...)`, `module.Type`."""
 

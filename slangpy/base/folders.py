@@ -26,10 +26,10 @@ def absolute(path: str) -> str:
     return os.path.normpath(os.path.join(working_folder(), path))
 
 
-def file_path(what: str, path: Any) -> str:
-    """Of a str or a PathLike."""
+def file_path(what: str, path: Any, name: str = "path") -> str:
+    """Of a str or a PathLike. name: the argument's."""
     if not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"{what} 'path': expected a str or a path, got {_shown(path)}")
+        raise TypeError(f"{what} '{name}': expected a str or a path, got {_shown(path)}")
     return str(os.fspath(cast("str | os.PathLike[str]", path)))
 
 
@@ -47,5 +47,5 @@ def path_list(paths: Any, function: str) -> list[str]:
         raise TypeError(f"{function} 'include_paths': expected a list of paths, got {paths!r} ({type(paths).__name__})")
     found: list[str] = []
     for path in cast("Iterable[Any]", paths):
-        found.append(file_path(f"{function}, include_paths:", path))
+        found.append(file_path(function, path, "include_paths"))
     return found

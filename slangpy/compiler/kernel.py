@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import _native
 from ..base.checks import check_queue
+from ..base.not_called import not_called
 from ..base.own_names import own_names
 from ..errors import NativeValueError
 from .code import target_code
@@ -105,6 +106,7 @@ def check_own_code(what: str, device: Any, code: Any) -> None:
         )
 
 
+@not_called("a pass takes it, compute_pass.bind_pipeline(pipeline); create_compute_kernel(program).dispatch(...) needs none")
 class ComputePipeline(Pipeline[Any]):
     """The first entry point of a program in executable form.
 
@@ -148,6 +150,7 @@ class ComputePipeline(Pipeline[Any]):
 
 
 @own_names
+@not_called("kernel.dispatch(thread_count, name=value, ...) runs it")
 class ComputeKernel:
     """A program whose first entry point is run by `dispatch`."""
 
@@ -200,11 +203,6 @@ class ComputeKernel:
         stream = _NO_STREAM if cuda_stream is None else cuda_stream
         if queue is not None or command_encoder is not None:
             _check_targets(queue, command_encoder, stream)
-        if vars is not None and not isinstance(vars, Mapping):
-            raise TypeError(
-                f"dispatch 'vars': expected a dict of globals, got {type(vars).__name__}; parameters of the entry point go by "
-                "name: dispatch(thread_count, name=value)"
-            )
         kernel = self._pipeline.kernel
         root = self._bind(vars, kwargs)
         if 0 in threads:
@@ -224,6 +222,11 @@ class ComputeKernel:
             self._device.submit_command_buffer(encoder.finish(), cuda_stream=stream)
 
     def _bind(self, variables: Mapping[str, Any] | None, arguments: dict[str, Any]) -> Any:
+        if variables is not None and not isinstance(variables, Mapping):
+            raise TypeError(
+                f"dispatch 'vars': expected a dict of globals, got {type(variables).__name__}; parameters of the entry point go by "
+                "name: dispatch(thread_count, name=value)"
+            )
         root = _native.ShaderObject(self._device, self._pipeline.layout)
         if arguments or variables:
             self._write(_native.ShaderCursor(root), variables, arguments)

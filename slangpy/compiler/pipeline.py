@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from .. import _native
+from ..base.not_called import not_called
 from ..base.own_names import own_names
 from .modules.reload import follow, source_changed
 
@@ -12,6 +13,7 @@ Compiled = TypeVar("Compiled")
 
 
 @own_names
+@not_called("a pass takes it: bind_pipeline(pipeline)")
 class Pipeline(Generic[Compiled]):
     """Compiled when made, or at the first use with `defer_target_compilation`; again after a hot reload."""
 

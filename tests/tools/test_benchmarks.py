@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -81,3 +82,17 @@ def test_runs_of_networks_that_are_kept(tmp_path: Path, monkeypatch: pytest.Monk
         networks.keep(networks.run_of(options, {"slangpy.neural": (time, 2 * time)}, what=what))
     runs = json.loads((tmp_path / "networks.json").read_text())["runs"]
     assert [(run["what"], run["milliseconds"]["slangpy.neural"]["with backward"]) for run in runs] == [("network", 2), ("hash grid", 6)]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("g++") is None, reason="valgrind, and what it needs")
+def test_counted_processes_have_no_threads_of_others(tmp_path: Path) -> None:
+    """Those of NumPy's library turn round while they wait, which callgrind would count."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        from call_instructions import environment_in
+    finally:
+        sys.path.pop(0)
+    script = "import os, numpy as np; np.ones((99, 99)) @ np.ones((99, 99)); print(len(os.listdir('/proc/self/task')))"
+    environment = environment_in(tmp_path)
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1"]

@@ -132,13 +132,15 @@ void fail_field(const char* what, nb::handle value, const char* expected)
     fail(ErrorKind::type, what, ": cannot use ", short_text(value), " (", class_name(value), ")");
 }
 
-void fail_enum(const char* what, nb::handle value, nb::handle type)
+nb::object enum_from(nb::handle value, const char* what, nb::handle type)
 {
     const std::string name = nb::cast<std::string>(type.attr("__name__"));
     std::string expected = cat("a ", name);
     if (PyUnicode_Check(value.ptr())) {
-        const nb::list names(type.attr("__members__"));
-        const nb::list near(nb::module_::import_("difflib").attr("get_close_matches")(value, names, 1));
+        const nb::object members = type.attr("__members__");
+        if (PySequence_Contains(members.ptr(), value.ptr()) == 1)
+            return members[value];
+        const nb::list near(nb::module_::import_("difflib").attr("get_close_matches")(value, nb::list(members), 1));
         for (nb::handle member : near)
             expected += cat(" such as slangpy.", name, ".", nb::cast<std::string>(member));
     }

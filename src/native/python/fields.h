@@ -44,8 +44,8 @@ std::array<float, 4> floats_from(nb::handle value, const char* what, size_t coun
 nb::object uints_to_python(const uint32_t* values, size_t count);
 
 [[noreturn]] void fail_field(const char* what, nb::handle value, const char* expected);
-/// The same for a member of an enum; one whose name is near to a text is named.
-[[noreturn]] void fail_enum(const char* what, nb::handle value, nb::handle type);
+/// A member of an enum, given as such or by its name. Of others, the member whose name is near to a text is named.
+nb::object enum_from(nb::handle value, const char* what, nb::handle type);
 uint64_t uint_from(nb::handle value, const char* what, uint64_t most);
 
 /// How one C++ type goes to and comes from Python in a field.
@@ -59,9 +59,7 @@ T from_field(nb::handle value, const char* what)
             fail_field(what, value, "a bool");
         return value.ptr() == Py_True;
     } else if constexpr (std::is_enum_v<T>) { // nanobind alone would take the enum's number too
-        if (!nb::isinstance<T>(value))
-            fail_enum(what, value, nb::type<T>());
-        return nb::cast<T>(value);
+        return nb::cast<T>(nb::isinstance<T>(value) ? nb::borrow(value) : enum_from(value, what, nb::type<T>()));
     } else if constexpr (std::is_integral_v<T> && std::is_unsigned_v<T>) {
         return T(uint_from(value, what, std::numeric_limits<T>::max()));
     } else {
@@ -90,7 +88,8 @@ template <typename T, auto Member>
 Field<T> field(const char* name, const char* type, const char* doc)
 {
     using V = typename member_value<decltype(Member)>::type;
-    return {name, type, doc, [](const T& desc) -> nb::object { return nb::cast(V(desc.*Member)); },
+    return {name, std::is_enum_v<V> ? cat(type, " | str") : std::string(type), doc,
+            [](const T& desc) -> nb::object { return nb::cast(V(desc.*Member)); },
             [](T& desc, nb::handle value, const char* what) { desc.*Member = from_field<V>(value, what); }};
 }
 

@@ -128,9 +128,8 @@ def test_textures(m: Any, device: Any) -> None:
     image = np.random.default_rng(1).random((5, 3, 4), np.float32)
     with pytest.raises(spy.ResolveException, match=r"copy it into a texture: device.create_texture"):
         m.texel(spy.grid((5, 3)), image)
-    for text in ("rgba32_float", "rgba32f"):
-        with pytest.raises(TypeError, match=r"expected a Format such as slangpy.Format.rgba32_float, got"):
-            device.create_texture(format=text, width=3, height=5)
+    with pytest.raises(TypeError, match=r"expected a Format such as slangpy.Format.rgba32_float, got"):
+        device.create_texture(format="rgba32f", width=3, height=5)
     with pytest.raises(TypeError, match=r"'format': expected a Format, got 7 \(int\)"):
         device.create_texture(format=7, width=3, height=5)
     usage = spy.TextureUsage.shader_resource

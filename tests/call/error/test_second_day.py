@@ -159,7 +159,7 @@ MISTAKES: dict[str, Mistake] = {
     "a texture of no format": Mistake(lambda s: s.device.create_texture(width=4, height=4), ValueError, ("create_texture", "slangpy.Format")),
     "too many mips": Mistake(lambda s: s.texture(mip_count=20), ValueError, ("create_texture", "mip count (20)", "at most 3")),
     "texels of three channels": Mistake(lambda s: s.texture(data=np.zeros((4, 4, 3), np.float32)), ValueError, ("create_texture 'data'", "(4, 4, 3)", "[4, 4, 4]")),
-    "a filter by its name": Mistake(lambda s: s.device.create_sampler(min_filter="linear"), TypeError, ("create_sampler 'min_filter'", "TextureFilteringMode.linear", "'linear'")),
+    "a filter misspelt": Mistake(lambda s: s.device.create_sampler(min_filter="linaer"), TypeError, ("create_sampler 'min_filter'", "TextureFilteringMode.linear", "'linaer'")),
     "a size as text": Mistake(lambda s: s.buffer(size="64"), TypeError, ("create_buffer 'size'", "an int", "'64' (str)")),
     "pixels by a wrong name": Mistake(lambda s: spy.Bitmap(np.zeros((2, 2, 3), np.uint8)).convert("rgbx"), ValueError, ("Bitmap.convert 'pixel_format'", "rgba", "'rgbx'")),  # type: ignore
     "a callback that is none": Mistake(lambda s: s.device.register_shader_hot_reload_callback(3), TypeError, ("'callback'", "a function", "got 3")),
