@@ -302,7 +302,7 @@ float members(Node n) { return n.place.y * n.scale; }
 float parameter(float data) { return data * 2; }
 float local(float x) { float data = x, scale = 2; return data * scale; }
 float before(float x) { float r = data[0]; float data = x; return data + r; }
-float in_block(float x) { { float* place = nullptr; if (place != nullptr) x += 1; } return x + *place; }
+float in_block(float x) { { float data = x; x += data; } return x + data[0]; }
 float by_macro(float x) { return x + READ; }
 float by_function(float x) { return x + inner::get(); }
 float in_namespace(float x) { return x + *inner::place; }
@@ -325,7 +325,7 @@ def test_fields_parameters_and_variables_with_the_name_of_a_global(namesakes: An
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("name", ["before", "in_block", "by_macro", "by_function", "in_namespace"])
 def test_a_global_beside_its_namesake(namesakes: Any, name: str) -> None:
-    kind = "data" if name == "before" else "place"
+    kind = "data" if name in ("before", "in_block") else "place"
     with pytest.raises(RuntimeError, match=f"global '{kind}' .* was never set"):
         namesakes[name](1.0)
 
