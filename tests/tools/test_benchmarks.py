@@ -75,7 +75,8 @@ def test_hash_grid(dtype: str) -> None:
 def test_runs_of_networks_that_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run takes the place of the same one only: that of a hash grid leaves that of a network."""
     pytest.importorskip("torch")
-    networks = importlib.import_module("benchmarks.networks")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    networks = importlib.import_module("networks")
     monkeypatch.setattr(networks, "RESULTS", tmp_path / "networks.json")
     options = argparse.Namespace(keep="one", device="cpu", samples=33, dtype="half")
     for time, what in ((1.0, "network"), (2.0, "hash grid"), (3.0, "hash grid")):
