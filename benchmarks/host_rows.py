@@ -27,22 +27,13 @@ from typing import Any
 
 import numpy as np
 from call_instructions import environment_in
+from host_source import COMMON
 
 import slangpy as spy
 
-SOURCE = """
-[Differentiable] float add(float a, float b) { return a + b; }
-float3 shift(float3 v, float s) { return v + s; }
-float of_texture(int2 at, Texture2D<float4> t) { return t[at].x; }
-struct Pair { float a; float b; }
-struct Nested { Pair pair; float c; }
-float of_pair(Pair p) { return p.a + p.b; }
-float of_nested(Nested n) { return n.pair.a + n.pair.b + n.c; }
+SOURCE = COMMON + """
 float total<let N : int>(Tensor<float, 1> xs[N]) { float sum = 0; for (int i = 0; i < N; i++) sum += xs[i][0]; return sum; }
 float sum_of_pairs<let N : int>(Pair xs[N]) { float sum = 0; for (int i = 0; i < N; i++) sum += xs[i].a; return sum; }
-float scaled(int i, float a) { return i * a; }
-void write(float a, out float b) { b = 2 * a; }
-struct Body { float x; float v; [mutating] void step(float dt) { x += v * dt; } }
 """
 LENGTHS = (1, 16, 64)
 MOST = 1.1

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from host_source import COMMON
 
 LENGTHS = (1, 16, 64)
 SECONDS_OF_A_ROW = 150
@@ -34,20 +35,9 @@ GOAL, PLAINEST_GOAL = 1.3, 3.0
 
 
 def source() -> str:
-    text = """
-import slangpy;
-[Differentiable] float add(float a, float b) { return a + b; }
-float3 shift(float3 v, float s) { return v + s; }
-float of_texture(int2 at, Texture2D<float4> t) { return t[at].x; }
-struct Pair { float a; float b; }
-struct Nested { Pair pair; float c; }
-float of_pair(Pair p) { return p.a + p.b; }
-float of_nested(Nested n) { return n.pair.a + n.pair.b + n.c; }
-float scaled(int i, float a) { return i * a; }
+    text = "import slangpy;" + COMMON + """
 float noise(uint seed, float a) { return (seed & 1) * 0 + a; }
 float random(float r, float a) { return r * 0 + a; }
-void write(float a, out float b) { b = 2 * a; }
-struct Body { float x; float v; [mutating] void step(float dt) { x += v * dt; } }
 """
     for n in LENGTHS:
         names = [f"x{i}" for i in range(n)]
