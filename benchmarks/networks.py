@@ -39,30 +39,14 @@ import slangpy.neural;
 
 typealias Grid = {grid};
 
-struct ToTable : neural::ISink
+[Differentiable]
+{dtype}[{count}] encode(int level, no_diff float x[3], Grid grid)
 {{
-    Grid grid;
-    void add(int i, float v) {{ grid.accumulate(i, v); }}
-}}
-
-[BackwardDerivative(encode_backward)]
-{dtype}[{count}] encode(no_diff float x[3], Grid grid)
-{{
-    float features[{count}];
-    grid.encode(x, features);
+    const float features[{count}] = grid.eval_level(level, x);
     {dtype} result[{count}];
     for (int i = 0; i < {count}; i++)
         result[i] = {dtype}(features[i]);
     return result;
-}}
-
-void encode_backward(float x[3], Grid grid, {dtype} d[{count}])
-{{
-    float seed[{count}], unused[3] = {{}};
-    for (int i = 0; i < {count}; i++)
-        seed[i] = float(d[i]);
-    const ToTable sink = {{ grid }};
-    grid.backward<ToTable>(x, seed, unused, sink);
 }}
 """
 RESULTS = Path(__file__).with_name("results") / "networks.json"
@@ -107,17 +91,19 @@ def accept(name: str, ours: torch.Tensor, of_torch: torch.Tensor, of_doubles: to
 
 
 class OurGrid(torch.nn.Module):
-    """`HashGrid` of slangpy.neural in a call of slangpy's."""
+    """`HashGrid` of slangpy.neural in a call of slangpy's, level by level."""
 
     def __init__(self, device: spy.Device, tables: list[torch.Tensor], dtype: str) -> None:
         super().__init__()
-        source = _GRID_SOURCE.format(grid=GRID.type_name(3, dtype), dtype=dtype, count=GRID.features(3))
-        self.encode = spy.Module.load_from_source(device, "hash_grid", source).encode
+        source = _GRID_SOURCE.format(grid=GRID.type_name(3, dtype), dtype=dtype, count=GRID.per_level)
+        self.encode = spy.Module.load_from_source(device, "hash_grid", source).encode.map(level=(0,), x=(1,))
         self.table = torch.nn.Parameter(torch.cat(tables).flatten())
         self.register_buffer("levels", torch.from_numpy(GRID.levels(3).reshape(-1)).to(tables[0].device))
+        self.register_buffer("level", torch.arange(GRID.levels_count, dtype=torch.int32, device=tables[0].device))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.encode(x, {"table": self.table, "levels": self.levels})
+        features = self.encode(level=self.level, x=x, grid={"table": self.table, "levels": self.levels})
+        return features.transpose(0, 1).flatten(1)  # (levels, n, of a level)
 
 
 class PlainGrid(torch.nn.Module):

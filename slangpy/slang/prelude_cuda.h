@@ -34,10 +34,51 @@ template <typename T> __device__ __forceinline__ T _spy_wave_sum(unsigned int la
     return sum;
 }
 
+// Adds to two or four neighbours in global memory: in one instruction where there is one, for addresses that it takes.
+__device__ __forceinline__ void _spy_add_f32x2(float2* p, float2 v)
+{
+#if __CUDA_ARCH__ >= 900
+    if ((reinterpret_cast<unsigned long long>(p) & 7u) == 0) {
+        asm volatile("red.global.add.v2.f32 [%0], {%1, %2};" ::"l"(p), "f"(v.x), "f"(v.y) : "memory");
+        return;
+    }
+#endif
+    atomicAdd(&p->x, v.x);
+    atomicAdd(&p->y, v.y);
+}
+__device__ __forceinline__ void _spy_add_f32x4(float4* p, float4 v)
+{
+#if __CUDA_ARCH__ >= 900
+    if ((reinterpret_cast<unsigned long long>(p) & 15u) == 0) {
+        asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(p), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+        return;
+    }
+#endif
+    _spy_add_f32x2(reinterpret_cast<float2*>(p), make_float2(v.x, v.y));
+    _spy_add_f32x2(reinterpret_cast<float2*>(p) + 1, make_float2(v.z, v.w));
+}
+
 // A pointer that is known to be a multiple of 16: the compiler then joins loads of neighbours.
 template <typename T> __device__ __forceinline__ T* _spy_aligned(T* p)
 {
     return static_cast<T*>(__builtin_assume_aligned(p, 16));
+}
+
+// Arrays and structs in memory, by 16 bytes at a time where they begin at multiples of that. All elements of a tensor do or none.
+template <typename T> __device__ __forceinline__ bool _spy_by_16(const T* p)
+{
+    return sizeof(T) >= 16 && sizeof(T) % 16 == 0 && alignof(T) < 16 && (reinterpret_cast<unsigned long long>(p) & 15u) == 0;
+}
+template <typename T> __device__ __forceinline__ T _spy_get(T* p)
+{
+    return _spy_by_16(p) ? *_spy_aligned(p) : *p;
+}
+template <typename T> __device__ __forceinline__ void _spy_put(T* p, const T& v)
+{
+    if (_spy_by_16(p))
+        *_spy_aligned(p) = v;
+    else
+        *p = v;
 }
 
 // CUDA makes vectors of signed char, Slang's library of char: a call that mixes int8_t and literals fits both.

@@ -124,3 +124,62 @@ def test_inside_of_a_function(device: spy.Device) -> None:
     grads = torch.autograd.grad((expected * torch.from_numpy(seed)).sum(), inputs)
     for ours, theirs in zip((*tensors, *network.parameters.values()), grads, strict=True):
         np.testing.assert_allclose(ours.grad.to_numpy(), theirs.numpy(), atol=1e-5 * abs(theirs).max().item() + 1e-6)
+
+
+ALONE = """
+import slangpy;
+import slangpy.neural;
+typealias Grid = {type};
+
+[Differentiable]
+{dtype}[{count}] features(float x[{inputs}], Grid grid)
+{{
+    const float found[{count}] = grid.eval(x);
+    {dtype} result[{count}];
+    for (int i = 0; i < {count}; i++)
+        result[i] = {dtype}(found[i]);
+    return result;
+}}
+[Differentiable] float level(int l, float x[{inputs}], Grid grid) {{ return grid.eval_level(l, x)[{last}]; }}
+"""
+TABLES = {"whole": (0, 1), "from the second": (1, 1), "each third": (0, 3)}
+
+
+@pytest.mark.parametrize("case", [(2, 1, "half", "whole"), (3, 2, "float", "whole"), (2, 2, "float", "from the second"), (3, 4, "float", "each third")])
+def test_a_grid_alone(device: spy.Device, case: tuple[int, int, str, str]) -> None:
+    """Tables that begin anywhere, or lie apart; features that come in pairs or not."""
+    inputs, per_level, dtype, lies = case
+    grid = neural.HashGrid(levels_count=3, per_level=per_level, log2_entries=6, coarsest=3, growth=2.0)
+    count, size = grid.features(inputs), grid.table_size(inputs)
+    source = ALONE.format(type=grid.type_name(inputs, dtype), dtype=dtype, count=count, inputs=inputs, last=per_level - 1)
+    module = spy.Module.load_from_source(device, "grid_alone", source)
+    features = module.features
+    random, numbers = np.random.default_rng(3), np.dtype({"half": "float16", "float": "float32"}[dtype])
+    first, step = TABLES[lies]
+    table = spy.Tensor.from_numpy(device, random.normal(size=first + step * size).astype(numbers)).with_grads(zero=True)
+    at, values = slice(first, first + step * size, step), {"levels": spy.Tensor.from_numpy(device, grid.levels(inputs).reshape(-1))}
+    x = spy.Tensor.from_numpy(device, random.random((33, inputs), np.float32)).with_grads(zero=True)
+    result = spy.Tensor.zeros(device, (33, count), dtype).with_grads(zero=True)
+    seed = random.normal(size=(33, count)).astype(numbers)
+    features(x, {"table": table[at], **values}, _result=result)
+    result.grad.copy_from_numpy(seed)
+    features.bwds(x, {"table": table[at], **values}, _result=result)
+    exact = [torch.from_numpy(value.to_numpy()).double().requires_grad_() for value in (x, table)]
+    expected = reference.encoded(grid, exact[0], exact[1][at])
+    grads = torch.autograd.grad((expected * torch.from_numpy(seed)).sum(), exact)
+    tolerance = 1e-5 if dtype == "float" else 1e-2
+    for ours, theirs in ((result, expected.detach()), (x.grad, grads[0]), (table.grad, grads[1])):
+        largest = abs(theirs).max().item()
+        np.testing.assert_allclose(ours.to_numpy() / largest, theirs.numpy() / largest, rtol=0, atol=tolerance)
+    # each level alone, of which the last feature
+    arguments = np.arange(grid.levels_count, dtype=np.int32), x, {"table": table[at], **values}
+    of_levels = module.level.map((0,), (1,), ()).call(*arguments, _result=spy.Tensor)
+    last = expected.detach().reshape(33, grid.levels_count, per_level)[:, :, -1].T
+    np.testing.assert_allclose(of_levels.to_numpy(), last.numpy(), rtol=0, atol=tolerance * abs(last).max().item())
+    for tensor in (x, table):
+        tensor.grad.clear()
+    module.level.map((0,), (1,), ()).bwds(*arguments, _result=spy.Tensor.from_numpy(device, of_levels.to_numpy()).with_grads(of_levels))
+    chosen = reference.encoded(grid, exact[0], exact[1][at]).reshape(33, grid.levels_count, per_level)[:, :, -1]
+    grads = torch.autograd.grad((chosen * chosen.detach()).sum(), exact)
+    for ours, theirs in ((x.grad, grads[0]), (table.grad, grads[1])):
+        np.testing.assert_allclose(ours.to_numpy(), theirs.numpy(), rtol=0, atol=tolerance * abs(theirs).max().item())

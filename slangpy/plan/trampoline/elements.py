@@ -65,7 +65,10 @@ def transfer(
     lines: list[str], stored: str, load: bool, add: str = "",
 ) -> None:  # fmt: skip
     """Copies between `var` and memory, one stored element at a time."""
-    if position == len(placed.binding.inner):
+    if position == 0 and not add and _is_packed(kernel, placed, name, type_, stored):
+        whole = f"{kernel.base_of(name)}.{name}.at({offset}).cast<{slang_name(type_.full_name)}>()"
+        lines.append(f"{var} = {whole}.read(0);" if load else f"{whole}.write(0, {var});")
+    elif position == len(placed.binding.inner):
         lines.append(_element(kernel, name, var, type_, offset, stored, load, add))
     elif type_.kind == "array":
         k = f"_k{position}"
@@ -91,6 +94,18 @@ def transfer(
         lines += indent(inner) + ["}"]
     else:
         _transfer_components(kernel, placed, name, var, type_, offset, position, lines, stored, load, add)
+
+
+def _is_packed(kernel: Kernel, placed: Placed, name: str, type_: SlangType, stored: str) -> bool:
+    """Whether arrays of scalars lie in memory as in a variable: CUDA then moves 16 bytes at a time (`_spy_by_16`)."""
+    if not (kernel.facts.on_cuda and kernel.facts.variant.flat) or kernel.access_of(placed) == UNIFORM:
+        return False
+    if placed.binding.inner != tuple(type_.shape) or type_.kind != "array":
+        return False
+    while type_.kind == "array":
+        assert type_.element_type is not None
+        type_ = type_.element_type
+    return type_.kind == "scalar" and type_.full_name == stored and stored != "bool"
 
 
 def _transfer_components(

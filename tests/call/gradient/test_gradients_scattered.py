@@ -15,6 +15,8 @@ pytestmark = pytest.mark.needs_kernels
 SOURCE = """
 [Differentiable] float gather(IDiffTensor<float, 1> x, no_diff int i) { return x[i]; }
 [Differentiable] float twice(IDiffTensor<float, 1> x, IDiffTensor<float, 1> y, no_diff int i) { return 2 * x[i] + y[i]; }
+[Differentiable] float2 gather2(IDiffTensor<float2, 1> x, no_diff int i) { return x[i]; }
+[Differentiable] float4 gather4(IDiffTensor<float4, 1> x, no_diff int i) { return x[i]; }
 [Differentiable] float3 gather3(IDiffTensor<float3, 1> x, no_diff int i) { return x[i]; }
 [Differentiable] half gather_half(IDiffTensor<half, 1> x, no_diff int i) { return x[i]; }
 [Differentiable] float stencil(IDiffTensor<float, 2> x, no_diff int2 at)
@@ -125,13 +127,14 @@ def test_one_gradient_of_two_arguments(device: spy.Device) -> None:
 
 def test_vectors_halves_and_stencils(device: spy.Device) -> None:
     rng = np.random.default_rng()
-    index, seeds = rng.integers(0, 11, COUNT, np.int32), rng.random((COUNT, 3), np.float32)
+    index, seeds = rng.integers(0, 11, COUNT, np.int32), rng.random((COUNT, 4), np.float32)
     module = module_of(device)
-    x = spy.Tensor.from_numpy(device, np.zeros((11, 3), np.float32), target_slang_dtype="float3").with_grads(zero=True)
-    y = seeded(device, seeds, target_slang_dtype="float3")
-    module.gather3.bwds(x, tensor(device, index), _result=y)
-    expected = np.stack([sums(index, seeds[:, k], 11) for k in range(3)], 1)
-    np.testing.assert_allclose(x.grad.to_numpy(), expected, rtol=1e-4)
+    for size, gather in ((2, module.gather2), (3, module.gather3), (4, module.gather4)):
+        x = spy.Tensor.from_numpy(device, np.zeros((11, size), np.float32), target_slang_dtype=f"float{size}").with_grads(zero=True)
+        y = seeded(device, np.ascontiguousarray(seeds[:, :size]), target_slang_dtype=f"float{size}")
+        gather.bwds(x, tensor(device, index), _result=y)
+        expected = np.stack([sums(index, seeds[:, k], 11) for k in range(size)], 1)
+        np.testing.assert_allclose(x.grad.to_numpy(), expected, rtol=1e-4)
     image = tensor(device, np.zeros((300, 300), np.float32)).with_grads(zero=True)
     weights = rng.random((300, 300), np.float32)
     module.stencil.bwds(image, spy.grid((300, 300)), _result=seeded(device, weights))

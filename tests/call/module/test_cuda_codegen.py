@@ -197,3 +197,19 @@ static float kept = 0;
     assert "_spy_group_sum(" in backward.code and "_stride" not in backward.code
     constant = module.device.load_from_source("thread_constants", "static const float K = 2; float f(float x) { return K * x; }")
     assert "_k < " in module.device.build(constant.f, x).code
+
+
+def test_whole_elements(module: spy.Module) -> None:
+    """Arrays of scalars are read and written whole, and vectors are added at once."""
+    text = """
+import slangpy;
+half[16] fan(float x[32]) { half r[16]; for (int k = 0; k < 16; k++) r[k] = half(x[k] * x[k + 16]); return r; }
+[Differentiable] float4 pick(no_diff int i, DiffTensor<float4, 1> t) { return t[i]; }
+"""
+    own = module.device.load_from_source("whole_elements", text)
+    view = module.device.build(own.fan, np.zeros((4, 32), F), _result=np.zeros((4, 16), np.float16))
+    assert view.pipeline[:4] == b"\x7fELF"
+    assert ".cast<float[32]>().read(0)" in view.code and ".cast<half[16]>().write(0, " in view.code
+    cpu = spy.create_device(type=spy.DeviceType.cpu)
+    table, result = (spy.Tensor.zeros(cpu, (5,), "float4").with_grads(zero=True) for _ in range(2))
+    assert module.device.build(own.pick.bwds, np.zeros(5, np.int32), table, _result=result).pipeline[:4] == b"\x7fELF"
