@@ -69,17 +69,6 @@ template <typename T> __device__ __forceinline__ bool _spy_by_16(const T* p)
 {
     return sizeof(T) >= 16 && sizeof(T) % 16 == 0 && alignof(T) < 16 && (reinterpret_cast<unsigned long long>(p) & 15u) == 0;
 }
-template <typename T> __device__ __forceinline__ T _spy_get(T* p)
-{
-    return _spy_by_16(p) ? *_spy_aligned(p) : *p;
-}
-template <typename T> __device__ __forceinline__ void _spy_put(T* p, const T& v)
-{
-    if (_spy_by_16(p))
-        *_spy_aligned(p) = v;
-    else
-        *p = v;
-}
 
 // CUDA makes vectors of signed char, Slang's library of char: a call that mixes int8_t and literals fits both.
 template <typename A, typename B> __device__ __forceinline__ char2 make_char2(A x, B y)
