@@ -6,7 +6,7 @@
 #   bash tools/setup.sh dev        and the linters
 #
 # VENV=path puts the environment elsewhere than ./.venv; PYTHON=name takes another interpreter than python3.
-# BESIDE="package ..." are installed, too, while the native code is compiled.
+# BESIDE="package ..." are installed, too, with what the package needs, while the native code is compiled.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 extra=${1:-}
@@ -93,20 +93,46 @@ install_environment() {
     "$venv/bin/python" -m pip install -q "${tools[@]}"
 }
 
+# requirements EXTRA...: what the package and these extras need, one a line, as pyproject.toml says.
+requirements() {
+    "$venv/bin/python" - "$@" <<'CODE'
+import re, sys
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
+with open("pyproject.toml", "rb") as file:
+    project = tomllib.load(file)["project"]
+seen, todo = set(), list(project["dependencies"])
+for extra in sys.argv[1:]:
+    todo += project["optional-dependencies"][extra]
+while todo:
+    name = todo.pop()
+    if name in seen:
+        continue
+    seen.add(name)
+    own = re.fullmatch(r"slangpy\[(.+)\]", name)  # an extra that consists of others
+    if own is None:
+        print(name)
+    for extra in own[1].split(",") if own else ():
+        todo += project["optional-dependencies"][extra.strip()]
+CODE
+}
+
 install_package() {
-    local pip=("$venv/bin/python" -m pip) wheels=build/setup beside= packages
+    local pip=("$venv/bin/python" -m pip) wheels=build/setup beside= packages found
     read -ra packages <<<"${BESIDE:-}"
-    if [ ${#packages[@]} -gt 0 ]; then
-        "${pip[@]}" install -q "${packages[@]}" &
-        beside=$!
-    fi
+    found=$(requirements examples ${extra:+"$extra"})
+    mapfile -t -O "${#packages[@]}" packages <<<"$found"
+    "${pip[@]}" install -q "${packages[@]}" & # one of two processors would do nothing while the wheel is packed
+    beside=$!
     rm -rf "$wheels"
     # Without isolation a second run compiles only what has changed.
     PATH="$(cd "$venv/bin" && pwd):$PATH" "${pip[@]}" wheel -q --no-build-isolation --no-deps --wheel-dir "$wheels" .
-    [ -z "$beside" ] || wait "$beside"
+    wait "$beside"
     local wheel=("$wheels"/slangpy-*.whl)
     "${pip[@]}" install -q --no-deps --force-reinstall "${wheel[0]}" # pip leaves one of the same version as it is
-    "${pip[@]}" install -q "${wheel[0]}[examples${extra:+,$extra}]"
+    "${pip[@]}" install -q "${wheel[0]}[examples${extra:+,$extra}]"  # says what is missing
 }
 
 install_system_packages
