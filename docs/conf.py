@@ -5,7 +5,10 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import re
+from typing import Any
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.domains.python import ObjectEntry, PythonDomain
 from sphinx.environment import BuildEnvironment
@@ -62,6 +65,50 @@ def keep_underscores(app: Sphinx, what: str, name: str, found: object, options: 
     lines[:] = [re.sub(r"(?<![\w`])([a-z]\w*)_(?=[\s.,)])", r"\1\\_", line) for line in lines]
 
 
+def titles_of(toc: nodes.Element) -> nodes.Element:
+    """A page's table of contents without what `titles_only` leaves out."""
+    kept = toc.copy()
+    for entry in toc.children:
+        own = entry.copy()
+        for child in entry.children[:1]:
+            own.append(child.deepcopy())
+        pages = list(entry.findall(addnodes.toctree)) if len(entry) > 1 else []
+        if pages:
+            below = entry[1].copy()
+            below.extend(page.deepcopy() for page in pages)
+            own.append(below)
+        kept.append(own)
+    return kept
+
+
+def navigate_by_titles(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """The navigation has titles of pages. Sphinx copies the names of all functions for each page before it leaves them out,
+    which took two thirds of a build; here they are left out once."""
+    toctree = context.get("toctree")
+    if toctree is None:
+        return
+
+    def by_titles(**options: Any) -> Any:
+        if not options.get("titles_only"):
+            return toctree(**options)
+        env = app.builder.env
+        whole = env.tocs
+        if not titles:
+            titles.update((name, titles_of(toc)) for name, toc in whole.items())
+        env.tocs = titles
+        try:
+            return toctree(**options)
+        finally:
+            env.tocs = whole
+
+    context["toctree"] = by_titles
+
+
+titles: dict[str, Any] = {}
+"""Filled when the first page is written."""
+
+
 def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", keep_underscores)
+    app.connect("html-page-context", navigate_by_titles, priority=100)  # the theme asks at 500
     app.add_domain(Names, override=True)

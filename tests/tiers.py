@@ -20,25 +20,25 @@ if not EVERYTHING and sys.platform == "linux" and shutil.which("g++") and os.acc
     os.environ.setdefault("CXX", str(COMPILER))
 WHOLE = (
     "attack", "docs", "package", "property", "tools", "windows",
-    "cache/test_cache_inputs.py", "cache/test_cache_portable.py", "cache/test_cache_trim.py", "cache/test_cache_trust.py",
-    "call/error/test_errors_process.py",
+    "cache/test_cache.py", "cache/test_cache_inputs.py", "cache/test_cache_portable.py", "cache/test_cache_trim.py", "cache/test_cache_trust.py",
+    "call/error/test_errors_process.py", "call/gradient/test_gradients_cuda.py",
     "call/gradient/test_programs_learning.py", "call/gradient/test_programs_numbers.py",
     "call/gradient/test_programs_physics.py", "call/gradient/test_programs_render.py",
     "call/module/test_host_rows.py", "call/module/test_hot_reload.py", "call/module/test_living.py",
     "call/module/test_progress.py", "call/module/test_threads.py", "compat/test_programs.py",
     "device/test_bad_self.py", "device/test_compile_ahead.py", "device/test_cuda_host.py", "device/test_interrupt.py",
-    "device/test_lanes.py", "device/test_short_kernels.py",
+    "device/test_lanes.py", "device/test_lanes_textures.py", "device/test_short_kernels.py",
     "jax_functions", "pytorch/test_compile.py", "pytorch/test_examples_torch.py", "pytorch/test_memory.py",
     "pytorch/test_multi_gpu.py", "pytorch/test_saved_models.py",
-    "pytorch/kernels/test_loading.py",
+    "pytorch/kernels/test_loading.py", "rays/test_ray_cuda.py",
     "slang/test_child.py", "slang/test_crash.py", "slang/test_names_from_data.py", "slang/test_process.py",
     "slang/test_worker.py",
 )  # fmt: skip
-"""Programs as users start them, random programs, and processes that end, wait or share: their tests are of the tier `each`
+"""Programs as users start them, random programs, processes that end, wait or share, and CUDA's compiler: their tests are of the tier `each`
 wherever they run, so that `null` and `one` stay what one runs after each change."""
 PLAIN = (
-    "attack/test_attack.py", "cache", "call/bind", "call/error", "call/gradient", "call/module", "call/result", "call/tensor", "call/texture",
-    "compat", "jax_functions", "pytorch", "slang", "property/test_containers.py",
+    "attack/test_attack.py", "cache", "call/bind", "call/error", "call/gradient", "call/module", "call/result", "call/shape", "call/tensor", "call/texture",
+    "compat", "jax_functions", "pytorch", "rays", "slang", "property/test_containers.py",
 )  # fmt: skip
 """What these test does not depend on what g++ makes of a kernel but in the files of OPTIMISED, a sample of each folder."""
 OPTIMISED = (
@@ -49,8 +49,10 @@ OPTIMISED = (
     "call/gradient/test_gradients_matrices.py", "call/gradient/test_gradients_scattered.py",
     "call/gradient/test_gradients_sums.py",
     "call/module/test_host_rows.py", "call/module/test_living.py", "call/module/test_progress.py",
-    "call/tensor/test_tensor_storage_index.py", "call/texture/test_textures.py",
+    "call/shape/test_bounds.py", "call/shape/test_calls_worked.py", "call/shape/test_overlap.py", "call/shape/test_patches.py",
+    "call/shape/test_strided_calls.py", "call/tensor/test_tensor_storage_index.py", "call/texture/test_textures.py",
     "pytorch/test_autograd.py", "pytorch/test_by_hand.py", "pytorch/test_examples_torch.py", "pytorch/test_memory.py",
+    "rays/test_hits.py", "rays/test_rays_by_hand.py",
 )  # fmt: skip
 
 

@@ -109,7 +109,12 @@ class Native:
         done = subprocess.run(command, cwd=self.path, capture_output=True, text=True, check=False)
         if done.returncode:
             print(done.stdout[-2000:], file=sys.stderr)
-        return done.returncode == 0
+            return False
+        built = self.path / "build" / "dev"
+        for path in [*built.glob("_*.so"), built / "_slang_worker"]:  # a build copies only what it has linked
+            if path.exists():
+                shutil.copy2(path, self.path / "slangpy" / path.name)
+        return True
 
     def put_into(self, folder: Path, fault: Fault) -> bool:
         """Copies modules with the fault there; False where it does not build."""

@@ -99,6 +99,13 @@ def plain_formats() -> list[Any]:
     return found
 
 
+FORMATS_IN_GATE = (
+    "r8_uint", "rg8_sint", "rgba8_unorm", "rgba8_unorm_srgb", "rg8_snorm", "rg16_uint", "rgba16_sint", "r16_unorm", "r16_snorm",
+    "rg16_float", "rgba16_float", "r32_uint", "r32_float", "rg32_sint", "rgb32_uint", "rgb32_float", "rgba32_float",
+)  # fmt: skip
+"""Each kind of number in each size, and each number of channels. tests/device/test_blit.py converts all formats."""
+
+
 SIZES = {T.texture_1d: (5,), T.texture_1d_array: (5,), T.texture_2d: (3, 4), T.texture_2d_array: (3, 4),
          T.texture_3d: (2, 3, 4), T.texture_cube: (4, 4), T.texture_cube_array: (2, 2)}  # fmt: skip
 LAYERS = {T.texture_1d_array: 3, T.texture_2d_array: 3, T.texture_cube_array: 2}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -84,32 +86,53 @@ def texture(device: spy.Device, name: str, at_edge: float = 0.0) -> tuple[Any, n
     return made, stored.astype(np.float32) / (255 if name == "rgba8_unorm" else 1)
 
 
-def both(name: str, mode: str, filter: str, at_edge: float = 0.0) -> tuple[list[bytes], list[dict[str, np.ndarray]]]:
-    """The kernels with lanes, and results without and with them."""
-    taken, found = list[bytes](), []
-    type, x, last = TYPES[name]
-    for on in (False, True):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(config, "cpu_lanes", on)
-            patch.setattr(config, "cache_enabled", False)
-            patch.setattr(executable, "compile_kernel", strict_compiler(lambda _, code: taken.append(code)))
-            device = spy.Device(type=spy.DeviceType.cpu)
-            module = spy.Module.load_from_source(device, f"textures_{name}", SOURCE.format(type=type, x=x, last=last))
-            t, _ = texture(device, name, at_edge)
-            address = spy.TextureAddressingMode[mode]
-            linear = spy.TextureFilteringMode[filter]
-            s = device.create_sampler(min_filter=linear, mag_filter=linear, address_u=address, address_v=address, border_color=(0.25, 0.5, 0.75, 1))
-            given = points()
-            found.append({
-                "sampled": module.sampled(given, 7, t, s, _result="numpy"), "loaded": module.loaded(given, 7, t, _result="numpy"),
-                "parts": module.parts(given, 7, t, s, _result="numpy"),
-            })  # fmt: skip
-            device.close()
-    return taken, found
+Results = dict[str, np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[Callable[..., tuple[list[bytes], list[Results]]]]:
+    """The kernels of a format with lanes, and results without and with them. How a texture is sampled is no part of a kernel, so
+    those of a format are compiled once."""
+    made: dict[str, tuple[list[bytes], list[Any]]] = {}
+    closing = contextlib.ExitStack()
+
+    def kernels_of(name: str) -> tuple[list[bytes], list[Any]]:
+        if name not in made:
+            type, x, last = TYPES[name]
+            text, modules = SOURCE.format(type=type, x=x, last=last), []
+            for _ in range(2):
+                device = closing.enter_context(spy.Device(type=spy.DeviceType.cpu))
+                modules.append(spy.Module.load_from_source(device, f"textures_{name}", text))
+            made[name] = [], modules
+        return made[name]
+
+    def both(name: str, mode: str, filter: str, at_edge: float = 0.0) -> tuple[list[bytes], list[Results]]:
+        taken, modules = kernels_of(name)
+        found = []
+        for on, module in zip((False, True), modules, strict=True):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(config, "cpu_lanes", on)
+                patch.setattr(config, "cache_enabled", False)
+                patch.setattr(executable, "compile_kernel", strict_compiler(lambda _, code: taken.append(code)))
+                t, _ = texture(module.device, name, at_edge)
+                address = spy.TextureAddressingMode[mode]
+                linear = spy.TextureFilteringMode[filter]
+                s = module.device.create_sampler(
+                    min_filter=linear, mag_filter=linear, address_u=address, address_v=address, border_color=(0.25, 0.5, 0.75, 1)
+                )
+                given = points()
+                found.append({
+                    "sampled": module.sampled(given, 7, t, s, _result="numpy"), "loaded": module.loaded(given, 7, t, _result="numpy"),
+                    "parts": module.parts(given, 7, t, s, _result="numpy"),
+                })  # fmt: skip
+        return taken, found
+
+    with closing:
+        yield both
 
 
 @pytest.mark.parametrize(("name", "mode"), [*((name, "wrap") for name in TYPES), ("rgba32_float", "clamp_to_edge"), ("rgba8_unorm", "clamp_to_edge")])
-def test_same_bits(name: str, mode: str) -> None:
+def test_same_bits(both: Any, name: str, mode: str) -> None:
     taken, (plain, lanes) = both(name, mode, "linear")
     assert len(taken) == 3 and b"_spy_lanes_samplelevel<-1>(" in taken[0] and b"_spy_lanes_load<-1>(" in taken[1]
     for key, values in plain.items():
@@ -118,12 +141,12 @@ def test_same_bits(name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize(("mode", "filter"), [*((mode, "linear") for mode in MODES[2:]), ("wrap", "point")])
-def test_other_samplers(mode: str, filter: str) -> None:
+def test_other_samplers(both: Any, mode: str, filter: str) -> None:
     _, (plain, lanes) = both("rgba32_float", mode, filter)
     assert all(values.tobytes() == lanes[key].tobytes() for key, values in plain.items())
 
 
-def test_infinite_texels_of_no_weight() -> None:
+def test_infinite_texels_of_no_weight(both: Any) -> None:
     _, (plain, lanes) = both("r32_float", "clamp_to_edge", "linear", at_edge=np.inf)
     assert all(np.array_equal(values, lanes[key], equal_nan=True) for key, values in plain.items())
     assert np.isinf(plain["sampled"]).any() and np.isfinite(plain["sampled"]).any()

@@ -23,6 +23,7 @@ from slangpy.testing import CudaCodegen, nvrtc_available
 pytestmark = [pytest.mark.needs_kernels, pytest.mark.slow, pytest.mark.one]
 
 SIZES = (0, 1, 2, 3, 3, 5, 7, 16, 33)
+IN_GATE = MANY == 1
 PLANS = 2
 """Ways of passing its arguments, for each function: each is a kernel or several."""
 
@@ -94,7 +95,7 @@ def is_cpu(device: Any) -> bool:
 
 @cache
 def loaded(device: Any) -> tuple[Any, list[grammar.Function]]:
-    count = (40 if is_cpu(device) else 25) * MANY
+    count = (25 if IN_GATE or not is_cpu(device) else 40) * MANY
     drawn = [f for f in functions(count) if f.scalars() <= runnable(device)]
     module = spy.Module.load_from_source(device, f"drawn_{SEED}", grammar.module_source(drawn))
     return module, drawn
@@ -175,7 +176,7 @@ def cases(device: Any) -> Any:
 
 
 def test_calls_equal_numpy(device: spy.Device) -> None:
-    count = (350 if is_cpu(device) else 250) * MANY
+    count = (220 if IN_GATE else 350 if is_cpu(device) else 250) * MANY
     options = settings(
         max_examples=count, deadline=None, database=None, derandomize=SEED == 1, phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck), print_blob=True,
@@ -210,7 +211,7 @@ def test_a_wrong_value_is_noticed(device: spy.Device, monkeypatch: pytest.Monkey
 
 @pytest.mark.skipif(not nvrtc_available(), reason="NVRTC is not installed")
 def test_drawn_functions_compile_for_cuda() -> None:
-    count = 20 * MANY
+    count = 12 if IN_GATE else 20 * MANY
     device = spy.Device(type=spy.DeviceType.null, compiler_options={}, enable_hot_reload=False)  # of the arguments
     codegen = CudaCodegen("sm_80")
     source = grammar.module_source(functions(count))

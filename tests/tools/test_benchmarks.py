@@ -23,7 +23,7 @@ def run(*arguments: str) -> str:
     return done.stdout
 
 
-FEW = ("elementwise", "twenty", "indirect", "float3", "scattered")
+FEW = ("elementwise", "float3", "scattered")
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pytest
 from gradcheck import check, finite_difference, load, same, seeded, tensor, with_grad
 
 import slangpy as spy
+from slangpy.config import config
 
 pytestmark = [
     pytest.mark.needs_kernels,
@@ -200,15 +201,34 @@ def test_sliding_window(device, m):
     check(x.grad, (np.arange(n) % 7) * count)
 
 
-def test_windows_that_share_their_ends(device, m):
-    """A stride that is just what the dimensions below it reach."""
+WINDOWS = "[Differentiable] float power(float x, float y) { return pow(x, 2) * y; }"
+GENERAL, LINEAR = 0, 1
+"""Bits 3 and 4 of a variant's key: how its kernel finds elements of the first argument, and so whether it adds to one that other
+invocations add to."""
+
+
+def test_windows_that_share_their_ends(device, monkeypatch):
+    """A stride that is just what the dimensions below it reach. A plain addition there loses a number now and then; which
+    kernel is chosen shows it each time."""
+    monkeypatch.setattr(config, "cache_enabled", False)  # which knows the variants of other processes
     n = 2000
     values = np.arange(2 * n + 1) % 5
-    x = with_grad(device, values)
-    m.power.bwds(x.view((n, 3), (2, 1)), 0.5, _result=seeded(device, np.ones((n, 3))))
+    power = spy.Module.load_from_source(device, "windows", WINDOWS).power.bwds
+    x, y = with_grad(device, values), seeded(device, np.ones((n, 3)))
+
+    def chosen(*arguments):
+        variants = power.debug_build_call_data(*arguments, _result=y).kernels.variants
+        return {key >> 3 & 3 for key in variants}
+
+    windows, rows = x.view((n, 3), (2, 1)), with_grad(device, np.ones((n, 3)))
+    power(windows, 0.5, _result=y)
     count = np.ones(2 * n + 1)
     count[2:-1:2] = 2
     check(x.grad, values * count)
+    assert chosen(windows, 0.5) == {GENERAL}
+    power(rows, 0.5, _result=y)
+    check(rows.grad, np.ones((n, 3)))
+    assert chosen(rows, 0.5) == {GENERAL, LINEAR}
 
 
 def test_one_tensor_twice(device, m):
