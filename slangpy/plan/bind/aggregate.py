@@ -8,6 +8,7 @@ from typing import Any
 from ...compiler.modules.facts import may_use
 from ...errors import BoundVariableException, KernelGenException
 from ...reflection import SlangType
+from ...reflection.dtypes import open_generic
 from ..records import Binding, Value
 from .base import (
     TENSOR,
@@ -34,6 +35,8 @@ def type_of_dict(value: Value, context: Context) -> SlangType | None:
         return None
     name = wanted if isinstance(wanted, str) else getattr(wanted, "full_name", str(wanted))
     found = context.find(name)
+    if getattr(found or wanted, "is_generic", False):
+        raise BoundVariableException(f"_type {open_generic(name)}")
     if found is None:
         close = close_names(name, context)
         hint = f"; did you mean {', '.join(close)}?" if close else ""

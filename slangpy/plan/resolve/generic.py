@@ -75,8 +75,9 @@ def _try_generic(
 def _inferred(target: Target, function: Any, declared: list[Declared], types: dict[str, SlangType]) -> Any:
     """A generic constructor, or a generic method of a generic struct: the compiler's reflection does not infer their
     arguments. None where the parameters do not tell all of them, or they do not fit."""
-    is_method = target.struct is not None and "<" in target.struct.full_name and not target.reflection.is_overloaded
-    if not (target.is_constructor or is_method):
+    struct = target.struct
+    is_method = struct is not None and "<" in struct.full_name and not target.reflection.is_overloaded
+    if struct is None or not (target.is_constructor or is_method):
         return None
     told: dict[str, str] = {}
     for parameter in declared:
@@ -90,7 +91,7 @@ def _inferred(target: Target, function: Any, declared: list[Declared], types: di
         return None
     if target.is_constructor:
         return function  # the kernel calls it with values of `types`
-    return target.layout.reflect_method(target.struct, f"{target.name}<{', '.join(told[name] for name in names)}>")
+    return target.layout.reflect_method(struct, f"{target.name}<{', '.join(told[name] for name in names)}>")
 
 
 def _pattern(text: str, generic: Any, told: dict[str, str]) -> str:
@@ -145,6 +146,8 @@ def _open_hint(value: Value, type_: SlangType, target: Target, generic: Any) -> 
         return ": no other argument tells the type; let the reference hold a value of it"
     if value.kind == "generator" and value.details["dims"] < 1:
         return f": it has no size of its own; give {value.details['generator']} one, or name the type with .map()"
+    if type_.kind == "pointer":
+        return ": its type is told by a Tensor only"
     if value.kind in ("tensor", "array"):
         stated = _stated(target, generic)
         return f": its sizes cannot be told from the element type; write {stated}, or name the type with .map()"

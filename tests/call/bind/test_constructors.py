@@ -10,7 +10,7 @@ import pytest
 from calls_support import plain, source
 
 import slangpy as spy
-from slangpy.errors import ResolveException
+from slangpy.errors import BoundVariableException, ResolveException
 
 pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
@@ -118,3 +118,15 @@ def test_numbers_vectors_matrices_and_enums_are_constructed(m: Any) -> None:
 def test_types_without_constructors_say_so(m: Any, name: str) -> None:
     with pytest.raises(ResolveException, match="has no constructor"):
         m[name]()
+
+
+def test_generic_types_without_arguments_are_refused(m: Any, device: spy.Device) -> None:
+    m = source(device, "constructors_open", "struct G<T> { T t; float2 q; };\nT of<T>(G<T> g) { return g.t; }")
+    for wanted in ("G", m.G):
+        for call in (m.of, lambda value: m.of([value]), lambda value: spy.pack(m, value)):
+            with pytest.raises(BoundVariableException, match=r"_type 'G' is generic: .* G<float>"):
+                call({"_type": wanted, "t": 1})
+    for dtype in (m.G, "G"):
+        with pytest.raises(ValueError, match=r"dtype: 'G' is generic"):
+            spy.Tensor.zeros(device, (2,), dtype, program_layout=m.layout)
+    assert m.of({"_type": "G<int>", "t": 3}) == 3
