@@ -157,8 +157,8 @@ def _freeze_other(module: Any, value: Any, path: str) -> Any:
 
 
 def _freeze_dict(module: Any, value: dict[Any, Any], path: str) -> dict[str, Any]:
-    inner = path != "value" and not path.endswith("]")
-    if "_type" not in value and not inner:
+    is_field = "." in path  # of a dict, whose struct tells the type
+    if "_type" not in value and not is_field:
         raise ValueError(f"pack: {path} is a dict without '_type'; name its Slang type: {{'_type': 'Name', ...}}")
     unknown = [key for key in value if not isinstance(key, str)]
     if unknown:

@@ -60,6 +60,18 @@ def stated_generic(module: Any, name: str, generic: Any, owner: str = "") -> str
     return f"{place}['{name}<{', '.join([*arguments, *('4' for _ in generic.value_parameters)])}>']"
 
 
+def own_functions(target: Any) -> list[Any]:
+    """The functions of a target's name that the user's modules declare outside of types, where Slang has some of that name."""
+    if target.struct is not None or target.module is None or target.is_slangs_own:
+        return []
+    return [
+        decl.as_function()
+        for module in target.module._compiled.modules
+        for decl in members_of(module.module_decl)
+        if decl.name == target.name and decl.kind.name == "func"
+    ]
+
+
 def outer_names(module: Any, name: str) -> list[str]:
     """Where a module declares something of that name in a namespace or type: `outer.name`."""
     top = members_of(module.device_module.module_decl)

@@ -9,7 +9,13 @@ import numpy as np
 
 from .. import _native
 from ..base.optional import torch_for
-from ..reflection.dtypes import numpy_scalar, scalar_name_of_numpy, scalar_name_of_torch, structured_dtype, structured_parts
+from ..reflection.dtypes import (
+    numpy_scalar,
+    scalar_name_of_numpy,
+    scalar_name_of_torch,
+    structured_dtype,
+    structured_parts,
+)
 from .index import TensorError, byte_runs
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     found = by_position(found)
     found, shaped = by_sizes(found)
     shaped |= any(a.shape_dependent for _, tries in attempts for a in tries)
-    best = best_of(by_slang(target, found))
+    best = best_of(target, by_slang(target, found))
     resolved = best.resolved
     assert resolved is not None
     _check_outputs(target, resolved)

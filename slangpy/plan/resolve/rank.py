@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from ..bind.temporary import components_shape
-from ..declared import generic_parameters
+from ..declared import generic_parameters, own_functions
 from ..records import Binding, Resolved
 from .bind import Attempt
 from .target import Target
@@ -98,7 +98,18 @@ def _decided(target: Target, group: list[tuple[Any, Attempt]]) -> bool:
     return target.reflection.is_overloaded and target.reflection.specialize_with_arg_types(types) is not None
 
 
-def best_of(found: list[tuple[Any, Attempt]]) -> Attempt:
+def best_of(target: Target, found: list[tuple[Any, Attempt]]) -> Attempt:
+    try:
+        return _best_of(found)
+    except ResolveException:  # who names a function like one of Slang's own means the one that is the module's
+        own = [function for function in own_functions(target) if function is not None]
+        kept = [(overload, attempt) for overload, attempt in found if overload in own]
+        if not kept or len(kept) == len(found):
+            raise
+        return _best_of(kept)
+
+
+def _best_of(found: list[tuple[Any, Attempt]]) -> Attempt:
     if len(found) == 1:
         return found[0][1]
     by_overload: dict[int, list[Attempt]] = {}

@@ -285,7 +285,7 @@ def test_outputs_that_the_host_cannot_read(device: Any) -> None:
 
 ARRAYS = """
 struct P { int a; half2 h; }
-enum K : uint8_t { small = 1, large = 200 }
+enum K : int { small = 1, large = -200 }
 P[2] pair(int k) { P p[2]; for (int i = 0; i < 2; i++) { p[i].a = k + i; p[i].h = half2(half(k), half(i)); } return p; }
 P[2][3] grid(int k) { P p[3][2]; for (int i = 0; i < 6; i++) { p[i / 2][i % 2].a = i + k; p[i / 2][i % 2].h = half2(1); } return p; }
 K[2] kinds(int x) { K r[2]; r[0] = K.small; r[1] = K(x); return r; }
@@ -315,8 +315,8 @@ def test_arrays_of_structs_and_enums(device: Any) -> None:
     assert plain(m.sum(again)) == [78, 78]
     empty = m.pair(ks[:0], _result="numpy")
     assert empty.shape == (0, 2) and empty.dtype == found.dtype
-    kinds = m.kinds(np.array([3, 200], np.int32), _result="numpy")
-    assert kinds.dtype == np.uint8 and kinds.tolist() == [[1, 3], [1, 200]]
+    kinds = m.kinds(np.array([3, -200], np.int32), _result="numpy")
+    assert kinds.dtype == np.int32 and kinds.tolist() == [[1, 3], [1, -200]]
     with pytest.raises(ValueError, match="does not match"):
         spy.Tensor.from_numpy(device, found["h"], target_slang_dtype=made.dtype)
 
