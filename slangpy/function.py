@@ -26,7 +26,7 @@ from .plan.constants import merged_constants
 from .plan.declared import instead_of_setting
 from .plan.map_entries import holds_only_dims, plain_entry
 from .plan.records import Options
-from .plan.resolve.constructors import FieldParameter, OfSpecialized, Overloads
+from .plan.resolve.constructors import FieldParameter, OfSpecialized, Overloads, constructors_without_fields
 from .plan.resolve.target import MemberWise, Target
 from .reflection import SlangType
 from .run.globals import answered, asks, write_globals
@@ -95,6 +95,9 @@ class FunctionCore:
             struct = layout.require_type_by_name(struct.full_name)
         if self.is_constructor:
             assert struct is not None
+            if struct.kind != "struct":
+                own_ones = constructors_without_fields(f"{module._stem}::{struct.full_name}", struct, layout)
+                return Target(layout, self.name, own_ones, struct, True, module)
             reflection = struct.type_reflection.constructors
             if not reflection:
                 fields = [FieldParameter(f) for f in struct.type_reflection.fields]
@@ -247,7 +250,7 @@ class FunctionNode(_native.CallSite, Shared):
         return documentation_of(self)
 
     # --- modifiers
-    def map(self, *args: Any, **kwargs: Any) -> FunctionNode:
+    def map(self, /, *args: Any, **kwargs: Any) -> FunctionNode:
         """Says which call dimension each dimension of an argument goes to, or what type it is bound as."""
         if not (holds_only_dims(args) and holds_only_dims(kwargs.values())):
             return self._map(args, kwargs)
@@ -267,7 +270,7 @@ class FunctionNode(_native.CallSite, Shared):
         )
 
     @labelled
-    def set(self, *args: Any, **kwargs: Any) -> FunctionNode:
+    def set(self, /, *args: Any, **kwargs: Any) -> FunctionNode:
         """Values of the module's globals at each dispatch: a dict, keywords, or a function that gives a dict.
 
         A dict is copied, with its lists, arrays and vectors; tensors, textures and objects with get_this() are not.
@@ -276,7 +279,7 @@ class FunctionNode(_native.CallSite, Shared):
         return self._with(globals_=(*self._globals, ("set", frozen(value), (), {})))
 
     @labelled
-    def write(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> FunctionNode:
+    def write(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> FunctionNode:
         """Calls `function(cursor, *args, **kwargs)` at each dispatch, with a ShaderCursor on the globals."""
         if not callable(function):
             raise ValueError(f"write requires a callable, write(f) with f(cursor), got {type(function).__name__}; set() takes values")
@@ -401,7 +404,7 @@ class FunctionNode(_native.CallSite, Shared):
         )  # fmt: skip
 
     # --- calling
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function. torch.compile reads this method; Python itself takes the native slot (see below)."""
         if sys.modules.get("torch") is None:  # it need not be installed
             return _native.CallSite.__call__(self, *args, **kwargs)
@@ -409,15 +412,15 @@ class FunctionNode(_native.CallSite, Shared):
 
         return traced_call(self, args, kwargs) if is_compiling() else _native.CallSite.__call__(self, *args, **kwargs)
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, /, *args: Any, **kwargs: Any) -> Any:
         """The same as calling the node."""
         return self(*args, **kwargs)
 
-    def prepare(self, *args: Any, **kwargs: Any) -> PreparedCall:
+    def prepare(self, /, *args: Any, **kwargs: Any) -> PreparedCall:
         """A call whose arguments are read once, now: what is returned only launches (see PreparedCall)."""
         return PreparedCall(self, args, kwargs)
 
-    def append_to(self, encoder: Any, *args: Any, **kwargs: Any) -> None:
+    def append_to(self, encoder: Any, /, *args: Any, **kwargs: Any) -> None:
         """Records the call into a command encoder; nothing runs before it is submitted."""
         if not isinstance(encoder, _native.CommandEncoder):
             raise TypeError(
@@ -427,7 +430,7 @@ class FunctionNode(_native.CallSite, Shared):
         self(*args, _append_to=encoder, **kwargs)
 
     def dispatch(
-        self, thread_count: Any, vars: dict[str, Any] | None = None, command_encoder: Any = None, **kwargs: Any
+        self, /, thread_count: Any, vars: dict[str, Any] | None = None, command_encoder: Any = None, **kwargs: Any
     ) -> None:
         """Runs the function as a raw kernel, without vectorisation.
 
@@ -465,12 +468,12 @@ class FunctionNode(_native.CallSite, Shared):
         return write_globals(self, callbacks.plan)
 
     # --- inspection
-    def debug_build_call_data(self, *args: Any, **kwargs: Any) -> Any:
+    def debug_build_call_data(self, /, *args: Any, **kwargs: Any) -> Any:
         """Plans a call without running it; the plan shows `.code`, `.call_dimensionality`, `.pipeline`, ..."""
         source_changed(self.module.device)
         return self._plan_of(*args, **kwargs).plan
 
-    def explain(self, *args: Any, **kwargs: Any) -> str:
+    def explain(self, /, *args: Any, **kwargs: Any) -> str:
         """How each argument is bound, and the generated kernel."""
         view = self.debug_build_call_data(*args, **kwargs)
         return f"{self.label}\n{view.for_arguments(self._describe(*args, **kwargs)).explain()}\n\n{view.code}"
@@ -488,7 +491,7 @@ FunctionNode.__doc__ = OfInstance("_documentation", FunctionNode.__doc__)  # typ
 Function = FunctionNode
 
 
-def explain(function: FunctionNode, *args: Any, **kwargs: Any) -> str:
+def explain(function: FunctionNode, /, *args: Any, **kwargs: Any) -> str:
     """The table of how each argument of a call is bound (and the generated kernel)."""
     return function.explain(*args, **kwargs)
 

@@ -128,7 +128,7 @@ class InstanceList:
         object.__setattr__(self, name, value)
         self._methods.discard(name)
 
-    def construct(self, *args: Any, **kwargs: Any) -> None:
+    def construct(self, /, *args: Any, **kwargs: Any) -> None:
         """Runs the struct's constructor once per instance, into the stored data."""
         if isinstance(self._data, dict) and self._struct._holds_objects:
             self._data.update(self._struct(*args, **kwargs))

@@ -93,12 +93,14 @@ class Module(Shared):
     ) -> None:
         self.name = name  # as the user gave it
         self._stem = name if path is None else path.stem  # what messages and keys say
-        self._defines = check_defines(defines, link)
+        if not hasattr(device, "_state"):
+            raise TypeError(f"Module '{name}': 'device' must be a Device, got {device!r}; make one with create_device()")
+        self.link = checked_links(name, link)
+        self._defines = check_defines(defines, self.link)
         self.device = device
         self._path = path
         self._source = source
         self.options = checked_options(options)
-        self.link = checked_links(name, link)
         for item in foreign_links(self.link):
             check_own_code(f"Module '{name}': linked module '{item.name}'", device, item)
         self.logger = logging.getLogger("slangpy")

@@ -14,7 +14,7 @@ from .base.shared import Shared
 from .bindings.marshall import Marshall
 from .bindings.typeregistry import PYTHON_TYPES
 from .errors import BoundVariableException
-from .reflection.dtypes import _canonical
+from .reflection.dtypes import _canonical, open_generic
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ def _freeze_other(module: Any, value: Any, path: str) -> Any:
 
 
 def _freeze_dict(module: Any, value: dict[Any, Any], path: str) -> dict[str, Any]:
-    inner = path != "value" and not path.endswith("]")
-    if "_type" not in value and not inner:
+    is_field = "." in path  # of a dict, whose struct tells the type
+    if "_type" not in value and not is_field:
         raise ValueError(f"pack: {path} is a dict without '_type'; name its Slang type: {{'_type': 'Name', ...}}")
     unknown = [key for key in value if not isinstance(key, str)]
     if unknown:
@@ -184,6 +184,8 @@ def _check_fields(type_: SlangType, value: dict[str, Any], path: str) -> None:
 def _declared(module: Any, wanted: Any, path: str) -> SlangType:
     name = wanted if isinstance(wanted, str) else getattr(wanted, "full_name", str(wanted))
     found = module.layout.find_type_by_name(name)
+    if getattr(found or wanted, "is_generic", False):
+        raise BoundVariableException(f"pack: {path}: _type {open_generic(name)}")
     if found is None:
         raise BoundVariableException(f"pack: {path}: Could not find type '{name}' in module '{module._stem}'")
     return found

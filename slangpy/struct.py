@@ -136,9 +136,12 @@ class Struct(Shared):
         return FunctionNode.of(self.module, FunctionCore(self.module, name, self.type))
 
     def _is_static(self, name: str) -> bool:
-        """Whether a method takes no `this`."""
+        """Whether no method of that name takes `this`."""
         reflection = self.module.layout.reflect_method(self.type, name)
-        return reflection is not None and reflection.has_modifier(libslang.ModifierID.static)
+        if reflection is None:
+            return False
+        overloads = [o for o in reflection.overloads if o is not None] if reflection.is_overloaded else [reflection]
+        return all(overload.has_modifier(libslang.ModifierID.static) for overload in overloads)
 
     def _follow(self) -> None:
         """Forgets what was found in code that was replaced."""
@@ -196,7 +199,7 @@ class Struct(Shared):
     def _constructor(self) -> FunctionNode:
         return FunctionNode.of(self.module, FunctionCore(self.module, "$init", self.type, is_constructor=True))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Constructs one value per invocation, as any function call. Of a struct with tensors, buffers or textures in it
         comes a dict that holds those given: memory has no place for them."""
         return self._members(args, kwargs) if self._holds_objects else self._constructor()(*args, **kwargs)

@@ -58,6 +58,7 @@ EXPRESSIONS = {
     **dict.fromkeys((f"plan/bind/{name}.py" for name in ("base", "resource", "tensor", "views")), "names of types"),
     **dict.fromkeys((f"plan/{name}.py" for name in ("constants", "device_types", "layout", "textures")), "names of types"),
     "plan/resolve/__init__.py": "names of types",
+    "plan/resolve/generic.py": "names of types",
     "plan/slang_text.py": "names of types, and the kernel's own names in what was emitted",
     "plan/compile.py": "what the compiler says",
     "plan/derive/second_order.py": "paths of values",

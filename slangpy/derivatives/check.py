@@ -18,7 +18,7 @@ RTOL = {2: 5e-2, 4: 2e-3, 8: 1e-6}
 
 
 def check_gradients(
-    function: Any, *args: Any, eps: float | None = None, rtol: float | None = None, atol: float | None = None,
+    function: Any, /, *args: Any, eps: float | None = None, rtol: float | None = None, atol: float | None = None,
     samples: int = 32, seed: int = 0, raise_on_error: bool = True, **kwargs: Any,
 ) -> GradientReport:  # fmt: skip
     """Compares `function.bwds` and `function.fwds` with central differences of `function`.

@@ -48,13 +48,28 @@ def conforming_types(module: Any, constraints: list[Any]) -> list[str]:
     return found
 
 
-def stated_generic(module: Any, name: str, generic: Any) -> str:
-    """How a generic is looked up with arguments that its constraints allow: module['cast<float>']."""
+def stated_generic(module: Any, name: str, generic: Any, owner: str = "") -> str:
+    """How a generic is looked up with arguments that its constraints allow: module['cast<float>']. `owner`: the struct that
+    has the method."""
     arguments = []
     for parameter in generic.type_parameters:
         fitting = conforming_types(module, generic.constraints(parameter)) if module is not None else []
         arguments.append(fitting[0] if fitting else parameter)
-    return f"module['{name}<{', '.join([*arguments, *('4' for _ in generic.value_parameters)])}>']"
+    place = f"module['{owner}']" if owner else "module"
+    name = "__init" if name == "$init" else name
+    return f"{place}['{name}<{', '.join([*arguments, *('4' for _ in generic.value_parameters)])}>']"
+
+
+def own_functions(target: Any) -> list[Any]:
+    """The functions of a target's name that the user's modules declare outside of types, where Slang has some of that name."""
+    if target.struct is not None or target.module is None or target.is_slangs_own:
+        return []
+    return [
+        decl.as_function()
+        for module in target.module._compiled.modules
+        for decl in members_of(module.module_decl)
+        if decl.name == target.name and decl.kind.name == "func"
+    ]
 
 
 def outer_names(module: Any, name: str) -> list[str]:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import _native
 from ..base.scalars import SCALARS, SIZES
 from ..compiler.modules.facts import reached_names, reached_words
 from ..compiler.text.tensors_used import Place, address_places, is_tensor, named_parts
-from ..reflection.dtypes import numpy_scalar, structured_dtype
+from ..reflection.dtypes import numpy_scalar, structured_parts
 from .bind.base import enum_storage, fixed_size
 from .derive.gradients import NONE, carriers, lost_gradients
 from .emit import variants
@@ -221,4 +222,5 @@ def numpy_result(type_: Any, layout: Any) -> tuple[Any, tuple[int, ...]]:
     if type_.kind in ("pointer", "enum"):
         stored = "uint64_t" if type_.kind == "pointer" else enum_storage(type_)
         return np.dtype(SCALARS[stored].numpy), ()
-    return structured_dtype(layout), ()
+    format = _native._element_format(layout)  # arrays of enums and pointers
+    return structured_parts(layout) if format is None else (numpy_scalar(format[0]), tuple(format[2]))

@@ -155,6 +155,14 @@ def _wants_gradient(value: Value | None) -> bool:
     return value is not None and bool(value.details.get("needs_grad" if value.kind == "diff_pair" else "grad_out"))
 
 
+_PLAIN = [f"{access}{kind}" for access in ("", "W", "RW") for kind in ("Tensor", "PrimalTensor")]
+
+
+def _hides_gradient(placed: Any) -> bool:
+    """Whether a value with a gradient is bound to a tensor type that has none."""
+    return placed.binding.type.full_name.partition("<")[0] in _PLAIN and _wants_gradient(placed.binding.value)
+
+
 def lacks_storage(request: Request, planned: Planned) -> bool:
     """Whether a derivative is asked for, but no argument has memory that takes part."""
     if request.options.fwds:
@@ -225,7 +233,12 @@ def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
     texts += silent_prints(request, planned)
     if lacks_storage(request, planned):
         missing = "has a tangent" if request.options.fwds else "has storage for a gradient"
-        texts.append(f"{call}: no argument {missing}; attach one with with_grads() or a DiffPair")
+        plain = [placed for placed in planned.vectorized.placed if _hides_gradient(placed)]
+        texts += [
+            f"{call}: no gradient reaches {placed.path}: a {placed.binding.type.full_name} has no place for one; declare it "
+            f"I{placed.binding.type.full_name.replace('Primal', '')}"
+            for placed in plain
+        ] or [f"{call}: no argument {missing}; attach one with with_grads() or a DiffPair"]
     if request.options.fwds and hides_derivatives(request.module):
         texts.append(
             f"{call}: a module that it uses is there in binary form only, so nobody knows whether Slang takes tangents in it for "

@@ -14,7 +14,7 @@ from ..base.scalars import SCALARS
 from ..compiler.cache import cache_of, digest
 from ..compiler.options import device_key
 from ..compiler.package_files import library_hash, planner_hash
-from ..reflection.dtypes import numpy_scalar, structured_dtype
+from ..reflection.dtypes import numpy_scalar, structured_parts
 from . import compile as compile_stage
 from .kernels import Variant
 from .planner import Request
@@ -118,7 +118,7 @@ def _with_own_dtype(spec: Specification) -> Specification:
     if result.mode != "numpy":
         return spec
     if result.dtype.names is not None:
-        return replace(spec, result=replace(result, dtype=structured_dtype(result.element)))
+        return replace(spec, result=replace(result, dtype=structured_parts(result.element)[0]))
     format = _native._element_format(result.element)
     if format is not None and SCALARS[format[0]].is_narrow:
         return replace(spec, result=replace(result, dtype=numpy_scalar(format[0])))

@@ -23,10 +23,12 @@ __all__ = [
     "DeviceTypes",
     "device_types",
     "numpy_scalar",
+    "open_generic",
     "resolve_dtype",
     "scalar_name_of_numpy",
     "scalar_name_of_torch",
     "structured_dtype",
+    "structured_parts",
 ]
 
 _GRID = re.compile(r"^(\w+?)([1-4])(?:x([1-4]))?$")
@@ -222,11 +224,24 @@ def resolve_dtype(device: Any, dtype: Any, program_layout: Any = None) -> SlangT
     inner = dtype if isinstance(dtype, SlangType) else getattr(dtype, "type", None)
     if isinstance(inner, SlangType):
         # Built-in types have one layout per device, whatever module the object came from.
-        return device_types(device).find(inner.full_name) or inner if _is_built_in(inner.full_name) else inner
+        built_in = _is_built_in(inner.full_name)
+        return device_types(device).find(inner.full_name) or inner if built_in else _without_open_arguments(inner)
     name = _name_of(dtype)
     if name is not None:
-        return _find(device, name, program_layout)
+        return _without_open_arguments(_find(device, name, program_layout))
     return _from_reflection(device, dtype, program_layout)
+
+
+def _without_open_arguments(found: SlangType) -> SlangType:
+    if "<" in found.full_name and found.is_generic:
+        raise ValueError(f"dtype: {open_generic(found.full_name)}")
+    return found
+
+
+def open_generic(full_name: str) -> str:
+    """What to say of a generic type that is named without its arguments."""
+    base = full_name.partition("<")[0]
+    return f"'{base}' is generic: name its arguments, such as {base}<float>"
 
 
 def _from_reflection(device: TypedDevice, dtype: Any, program_layout: Any) -> SlangType:
@@ -272,6 +287,16 @@ def _field_dtype(layout: Any) -> np.dtype[Any]:
         return np.dtype((_padded(np.dtype((base, shape[1:])), layout.element_stride), shape[:1]))
     dtype = np.dtype((base, shape))
     return dtype if dtype.itemsize <= layout.size else np.dtype((np.void, layout.size))
+
+
+def structured_parts(layout: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """dtype and trailing shape of structs, and of arrays of structs."""
+    shape: list[int] = []
+    step = layout.stride
+    while layout.kind.name == "array":
+        shape.append(layout.element_count)
+        step, layout = layout.element_stride, layout.element
+    return _padded(_field_dtype(layout), step), tuple(shape)
 
 
 def structured_dtype(layout: Any) -> np.dtype[Any]:

@@ -174,7 +174,7 @@ class PlanView:
         """How each argument is bound: `.args[i]` and `.kwargs[name]`, see `debug.DebugBinding`."""
         return bindings_of(self.planned().vectorized)
 
-    def call(self, options: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self, options: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function with this plan's modifiers; `options` is not used: values of globals belong to nodes."""
         del options
         ours = [field.name for field in fields(Options) if field.name not in ("deterministic", "check_bounds")]

@@ -9,7 +9,13 @@ import numpy as np
 
 from .. import _native
 from ..base.optional import torch_for
-from ..reflection.dtypes import numpy_scalar, scalar_name_of_numpy, scalar_name_of_torch, structured_dtype
+from ..reflection.dtypes import (
+    numpy_scalar,
+    scalar_name_of_numpy,
+    scalar_name_of_torch,
+    structured_dtype,
+    structured_parts,
+)
 from .index import TensorError, byte_runs
 
 if TYPE_CHECKING:
@@ -48,7 +54,8 @@ def to_numpy(tensor: Tensor, structured: bool = False) -> np.ndarray[Any, Any]:
     array = np.empty((*tensor.shape, *host.shape), host.raw)
     _native._read_tensor(tensor, array)
     if structured and not host.scalar:
-        return array.view(structured_dtype(tensor.layout)).reshape(tuple(tensor.shape))
+        dtype, inner = structured_parts(tensor.layout)
+        return array.view(dtype).reshape((*tensor.shape, *inner))
     return array.view(host.dtype)
 
 
@@ -116,7 +123,7 @@ def _is_short_vector(values: np.ndarray[Any, Any], shape: tuple[int, ...], host:
 def _copy_bytes(tensor: Tensor, data: np.ndarray[Any, Any], host: HostFormat, what: str, noun: str) -> None:
     """Bytes in the device's layout: structured arrays, uint8, or an array of any type that fills the tensor, with or
     without the gaps between fields, which differ between devices."""
-    if data.dtype.names is not None and (host.scalar or data.dtype.itemsize != tensor.layout.stride):
+    if data.dtype.names is not None and (host.scalar or _struct_items(data, tensor.layout)[1] != tensor.layout.stride):
         raise TypeError(
             f"{what}: the array's items of {data.dtype.itemsize} bytes do not match elements of type "
             f"{tensor.dtype.full_name} with {tensor.layout.stride} bytes"
@@ -191,8 +198,9 @@ def _as_scalars(value: Any, host: HostFormat, type_name: str, what: str) -> np.n
 def _as_struct_bytes(value: Any, layout: Any, type_name: str, what: str) -> np.ndarray[Any, Any]:
     _native._refuse_masked(value)
     array = np.asarray(value)
-    if array.dtype.names is not None and array.dtype.itemsize == layout.stride:
-        return np.ascontiguousarray(array).reshape(*array.shape, 1).view(np.uint8)
+    shape, size = _struct_items(array, layout)
+    if array.dtype.names is not None and size == layout.stride:
+        return np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(*shape, size)
     if array.dtype == np.uint8 and array.shape[-1:] == (layout.stride,):
         return array
     raise TypeError(
@@ -338,12 +346,21 @@ def elements_of(array: np.ndarray[Any, Any], dtype: Any, what: str) -> tuple[tup
     return tuple(array.shape[:rank]), convert_scalars(array, host, dtype.full_name, what)
 
 
+def _struct_items(array: np.ndarray[Any, Any], layout: Any) -> tuple[tuple[int, ...], int]:
+    """Shape of a structured array in elements of a layout, and the bytes of one: arrays of structs take its last dimensions."""
+    dtype, inner = structured_parts(layout)
+    rank = array.ndim - len(inner)
+    if inner and array.shape[max(rank, 0) :] == inner and array.dtype.itemsize == dtype.itemsize:
+        return array.shape[:rank], layout.stride
+    return array.shape, array.dtype.itemsize
+
+
 def _structs_of(
     array: np.ndarray[Any, Any], type_name: str, layout: Any, what: str
 ) -> tuple[tuple[int, ...], np.ndarray[Any, Any]]:
     packed = np.ascontiguousarray(array).reshape(array.shape)
     if array.dtype.names is not None:
-        shape, size = array.shape, array.dtype.itemsize
+        shape, size = _struct_items(array, layout)
     else:
         shape, size = array.shape[:-1], array.shape[-1] * array.dtype.itemsize if array.ndim else 0
     if size != layout.stride:

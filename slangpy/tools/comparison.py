@@ -79,6 +79,7 @@ class ComparisonReport:
 
 def compare(
     function: FunctionNode,
+    /,
     *args: Any,
     devices: Sequence[Any] | None = None,
     rtol: float = 1e-5,

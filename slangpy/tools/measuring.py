@@ -99,7 +99,7 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e6:.4g} us" if seconds < 1e-3 else f"{seconds * 1e3:.4g} ms"
 
 
-def benchmark(function: FunctionNode, *args: Any, seconds: float = 0.5, **kwargs: Any) -> Benchmark:
+def benchmark(function: FunctionNode, /, *args: Any, seconds: float = 0.5, **kwargs: Any) -> Benchmark:
     """Runs a call again and again for about `seconds`, after one call that compiles and warms up.
 
     Arguments that the function writes are written each time. With arguments on the host, what is measured includes

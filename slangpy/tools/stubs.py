@@ -130,7 +130,7 @@ def _written(parameter: inspect.Parameter, type_: SlangType) -> str:
 
 def _call(shown: list[tuple[inspect.Parameter, SlangType]], types: list[str], form: str | None, returns: str) -> str:
     parts = ["self"]
-    named = all(_valid(p.name) for p, _ in shown)
+    named = all(_valid(p.name) and p.name != "self" for p, _ in shown)
     for (p, _), accepted in zip(shown, types, strict=True):
         default = " = ..." if p.default is not p.empty else ""
         parts.append(f"{p.name if named else f'_{len(parts)}'}: {accepted}{default}")
@@ -161,7 +161,7 @@ def _listed(calls: list[tuple[str, str]], indent: str) -> list[str]:
 def _constructor(struct: Struct) -> list[str]:
     """Its calls: of a struct with constructors of its own, or a value for each field."""
     if struct.type.kind != "struct" or struct.is_generic:
-        return ["        def __call__(self, *args: Any, **kwargs: Any) -> Any: ..."]
+        return ["        def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ..."]
     overloads = [dataclasses.replace(o, result_type=struct.type) for o in overloads_of(struct._constructor().core)]
     return _listed([(declared_as(o, struct.full_name), call) for o in overloads for call in _calls(o, False)], "        ")
 

@@ -39,12 +39,12 @@ CRASHED = [
     "__first<float>", "new", "try<try>", "fwd_diff<float>", "W<!N>", "W<+E>", "P[!4u]", "Q<float, Kind.A+1>", "W<1/Kind.A>",
     "float[1+sizeof(nosuch)]", "__getAddress.x", "__func_as_type", "s::operator*", "P + nosuch", "-P", "nosuch + 1", "f + f", "ns + 1",
     "W<" * 5000 + "float" + ">" * 5000, "float" + "[2]" * 5000, "P" + ".P" * 5000, "Q<float, " + "- " * 5000 + "1>",
-    "float" + "*" * 5000, "P\0", "P\n+\nP", "", " ", "*", "\ud800", "é",
+    "float" + "*" * 5000, "P\0", "P\n+\nP", "", " ", "*", "\ud800", "é", "\ufeff", "P<\ufeff>", "é\ufeff",
 ]  # fmt: skip
 WORDS = (
     "P Q W ns A B f gen N E Kind IT Im Alias glob C float int float3 bool void half uint64_t Tensor StructuredBuffer Texture2D "
     "Ptr vector matrix Array Optional Tuple DifferentialPair x n m s get v nosuch $init __init operator true false this This "
-    "none nullptr sizeof static public in out const struct new try expand each fwd_diff 1 0 4 0x10 4u 1.5"
+    "none nullptr sizeof static public in out const struct new try expand each fwd_diff 1 0 4 0x10 4u 1.5 ö 变 \ufeff"
 ).split()
 SIGNS = "< > < > :: . , [ ] * + - / % ( ) & | ^ ~ ! << == && ? : ; { } = -> ' \" # $ @ /* */ //".split() + [
     "\n",

@@ -76,3 +76,13 @@ def test_core_functions_of_vectors_and_matrices(device) -> None:
     np.testing.assert_allclose(lengths, np.linalg.norm(a.astype(np.float64), axis=1), rtol=1e-5)
     m = rng.standard_normal((5, 2, 3)).astype(np.float32)
     np.testing.assert_allclose(module.transpose.map("float2x3")(m, _result="numpy"), m.swapaxes(1, 2))
+
+
+@pytest.mark.needs_kernels
+@pytest.mark.one
+def test_of_equals_the_own_function_is_meant(device: spy.Device) -> None:
+    text = "float mul(float a, float b) { return a * b + 1; }\nT lerp<T : IFloat>(T a, int b) { return a; }"
+    m = spy.Module.load_from_source(device, "named_mul", text)
+    for value in ([1.0, 2.0, 3.0], spy.float3(1, 2, 3), np.float32([1, 2, 3])):
+        assert m.mul(value, 2.0).to_numpy().tolist() == [3, 5, 7]
+    assert m.mul(2.0, 3.0) == 7.0 and m.lerp(2.0, 1) == 2.0

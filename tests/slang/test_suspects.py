@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import slangpy as spy
@@ -54,6 +55,8 @@ def cpu_device() -> Any:
         (DERIVED, 9, "v = s", "make the function generic, `<T : B>`"),
         ("uint f(int s) {\n return reinterpret<uint, int>(s); }", 2, "reinterpret<uint, int>(s)", "bit_cast<To>(value)"),
         (NESTED, 1, "return x;", "in 30 branches and loops"),
+        ("bool f(float2x3 a, float2x3 b) {\n return all(a < b); }", 2, "a < b", "compare row by row"),
+        ("float f(half2x2 a) {\n let c = a * a == a; return 1; }", 2, "a * a == a", "compare row by row"),
         ("float f(float a) { bwd_diff((float x) => x)(a, 1.0); return a; }", 1, "bwd_diff((float x) => x)", "a name"),
         ("[ForwardDerivative(nope)] float f(float a) { return a; }", 1, "ForwardDerivative(nope)", "a function `nope`"),
     ],
@@ -71,6 +74,8 @@ def test_places(source: str, line: int, marked: str, advice: str) -> None:
     [
         "struct S { static float m(float x) { return x; } }\nfloat f(float x) { return fwd_diff(S::m)(diffPair(x)).d; }",
         "// fwd_diff(s.m)\nfloat f() { return 1; }",
+        "bool f(float2x3 a, float2x3 b) { return all(a[0] < b[1]); }",
+        "bool f(int2x3 a, int2x3 b) { return all(a < b); }",
         INNER.replace("[Differentiable] float f", "float f"),
         INNER.replace("[Differentiable] float f", "[Differentiable] [BackwardDerivative(h)] float f"),
         DERIVED.replace("interface B : A", "interface B : IDifferentiable"),
@@ -124,3 +129,28 @@ def test_the_ways_round_work(cpu_device: Any) -> None:
     """
     module = spy.Module.load_from_source(cpu_device, "ways_round", source)
     assert module.method(3.0) == 12 and module.bits(-1) == 2**32 - 1 and module.slope(3.0) == 18
+
+
+COMPARISONS = """
+bool2x3 less(float2x3 a, float2x3 b) { return a < b; }
+int same(half2x2 a) { let c = a == a; return c[0][0] ? 1 : 0; }
+bool2x3 rows(float2x3 a, float2x3 b) { bool2x3 c; for (int i = 0; i < 2; i++) c[i] = a[i] < b[i]; return c; }
+bool3x2 turned(bool2x3 a) { return transpose(a); }
+"""
+
+
+@pytest.mark.needs_kernels
+def test_comparing_matrices_does_not_end_the_process(device: spy.Device) -> None:
+    m = spy.Module.load_from_source(device, "comparisons", COMPARISONS)
+    a, b = np.float32([[1, 2, 3], [4, 5, 6]]), np.float32([[2, 2, 2], [5, 5, 7]])
+    assert np.array_equal(m.rows(a, b, _result="numpy"), a < b)
+    if device.info.type == spy.DeviceType.vulkan:
+        for call in (lambda: m.less(a, b), lambda: m.same(np.ones((2, 2), np.float16))):
+            with pytest.raises(spy.CompilerDiedError, match=r"(?s)comparisons:\d.*compare row by row"):
+                call()
+        with pytest.raises(RuntimeError, match=r"turned' transposes a matrix of bool.*one of int"):
+            m.turned(a > 2)
+        assert np.array_equal(m.rows(b, a, _result="numpy"), b < a)
+    else:
+        assert np.array_equal(m.less(a, b, _result="numpy"), a < b)
+        assert np.array_equal(m.turned(a > 2, _result="numpy"), (a > 2).T)

@@ -75,11 +75,16 @@ class LoadedModule:
 
 def checked_options(options: Any) -> dict[str, Any]:
     """The options of a module, with defaults for those it does not give."""
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"module options are a dict, {{'strict_broadcasting': True}}, got {type(options).__name__}")
     given = dict(options or {})
     unknown = sorted(set(given) - set(_OPTIONS))
     if unknown:
         raise ValueError(f"unknown module option {unknown[0]!r}; the options are {', '.join(sorted(_OPTIONS))}")
     merged = {**_OPTIONS, **given}
+    for name, default in _OPTIONS.items():
+        if isinstance(default, bool) and merged[name] not in (True, False):
+            raise TypeError(f"option {name} must be True or False, got {merged[name]!r}")
     if merged["convert"] not in ("none", "safe", "any"):
         raise ValueError(f"option convert must be 'none', 'safe' or 'any', got {merged['convert']!r}")
     return merged
@@ -89,6 +94,8 @@ def checked_links(name: str, link: Any) -> list[Any]:
     """What a module is linked with, as a list. TypeError for what is no module."""
     if isinstance(link, (str, bytes)) or hasattr(type(link), "_compiled"):
         link = [link]  # one in place of a list: what it is says the check
+    if link is not None and not isinstance(link, Iterable):
+        raise TypeError(f"Module '{name}': 'link' takes a list of modules, got {link!r}")
     for item in link or ():
         if not hasattr(type(item), "_compiled") and not hasattr(item, "session"):
             raise TypeError(

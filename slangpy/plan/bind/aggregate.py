@@ -8,6 +8,7 @@ from typing import Any
 from ...compiler.modules.facts import may_use
 from ...errors import BoundVariableException, KernelGenException
 from ...reflection import SlangType
+from ...reflection.dtypes import open_generic
 from ..records import Binding, Value
 from .base import (
     TENSOR,
@@ -34,6 +35,8 @@ def type_of_dict(value: Value, context: Context) -> SlangType | None:
         return None
     name = wanted if isinstance(wanted, str) else getattr(wanted, "full_name", str(wanted))
     found = context.find(name)
+    if getattr(found or wanted, "is_generic", False):
+        raise BoundVariableException(f"_type {open_generic(name)}")
     if found is None:
         close = close_names(name, context)
         hint = f"; did you mean {', '.join(close)}?" if close else ""
@@ -71,8 +74,14 @@ def _bind_dict(value: Value, type_: SlangType, context: Context) -> Binding:
         lists = value.details.get("list_depth", -1)
         bound.append((name, _bind_child(child, fields[name].type, context, f"field '{name}'", lists)))
     _check_resources(value, type_, type_, context)
-    cost = max([child.cost for _, child in bound], default=(0, 0))
-    return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=cost)
+    return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=_cost(bound, len(fields)))
+
+
+def _cost(bound: list[tuple[str, Binding]], count: int) -> tuple[int, int]:
+    """That of the worst field, and more where some of the type's `count` fields are left out: of overloads that take
+    a dict, the one is meant whose fields it has."""
+    kind, way = max([child.cost for _, child in bound], default=(0, 0))
+    return kind + (len(bound) < count), way
 
 
 def _bind_temporary(value: Value, type_: SlangType, declared: SlangType | None, context: Context) -> Binding:
@@ -138,14 +147,15 @@ def _bind_struct_array(value: Value, type_: SlangType, declared: SlangType | Non
     _check_resources(value, type_, element, context)
     if is_plain(value) and not front and element.kind == "struct":
         whole = replace(value, leaf=value.details["list_leaf"])
-        return Binding("value", whole, type_.full_name, type_, stored=type_.full_name)
+        cost = _cost([], len(element.fields) - len(fields))
+        return Binding("value", whole, type_.full_name, type_, stored=type_.full_name, cost=cost)
     suffix = "".join(f"[{size}]" for size in reversed(sizes))
     bound: list[tuple[str, Binding]] = []
     for name, field, child in fields:
         lifted = context.layout.require_type_by_name(field.full_name + suffix)
         bound.append((name, _bind_child(child, lifted, context, f"field '{name}'", front)))
-    cost = max([child.cost for _, child in bound], default=(0, 0))
-    return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=cost, lifted=len(sizes))
+    count = element.shape[0] if element.kind == "vector" else len(element.fields)
+    return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=_cost(bound, count), lifted=len(sizes))
 
 
 def _fields_of(value: Value, element: SlangType) -> list[tuple[str, SlangType, Value]]:
@@ -190,7 +200,8 @@ def _bind_vector(value: Value, type_: SlangType, context: Context) -> Binding:
         (component, _bind_child(child, element, context, f"component '{name}'"))
         for component, name, child in _components(value, type_)
     ]
-    return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=(1, 0))
+    cost = 1 + (len(bound) < type_.shape[0]), 0
+    return Binding("struct", value, type_.full_name, type_, fields=tuple(bound), cost=cost)
 
 
 def _components(value: Value, type_: SlangType) -> list[tuple[str, str, Value]]:

@@ -8,10 +8,12 @@ from ...base.scalars import FLOATS, INTEGERS
 from ...errors import KernelGenException
 from ...reflection import SlangType
 from ..records import Binding, Value
-from .base import Context, no_match, pattern_kind, register, split_element
+from .base import Context, no_match, number_cost, pattern_kind, register, split_element
 
 _MOST_DIMS = 8
 """Dimensions of a call that are tried for a call_id whose parameter is generic in their number."""
+_MADE = {"rand_float": "float", "wang_hash": "uint"}
+"""The scalar that a generator makes, where that is not int."""
 
 
 def _components(type_: SlangType) -> tuple[str, int]:
@@ -49,12 +51,13 @@ def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
             f"Could not find suitable conversion from {kind} of {demanded if demanded >= 1 else limit} components "
             f"to {type_.full_name} with {count} components"
         )
-    return Binding("generator", value, type_.full_name, type_, rank, (), scalar, cost=(0, 1 if rank else 0))
+    cost = number_cost(_MADE.get(kind, "int"), scalar), 1 if rank else 0
+    return Binding("generator", value, type_.full_name, type_, rank, (), scalar, cost=cost)
 
 
 def _candidates(value: Value, pattern: Any, context: Context) -> list[SlangType]:
     kind, dims = value.details["generator"], value.details["dims"]
-    scalar = {"rand_float": "float", "wang_hash": "uint"}.get(kind, "int")
+    scalar = _MADE.get(kind, "int")
     if pattern_kind(pattern) in ("vector", "array"):
         return _sized_candidates(value, pattern, context, scalar)
     if kind == "range":

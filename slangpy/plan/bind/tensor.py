@@ -238,6 +238,9 @@ def container_candidates(value: Value, pattern: Any, context: Context) -> list[S
     if base.endswith("StructuredBuffer"):
         found = context.find(f"{base}<{element}>")
         return [found] if found is not None else []
+    if kind == "pointer":
+        found = context.find(f"Ptr<{element}>") if value.kind == "tensor" else None
+        return [found] if found is not None else []
     if kind == "vector":
         return _sized(own, pattern, "vector", context)
     if kind == "matrix":

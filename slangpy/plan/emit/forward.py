@@ -98,7 +98,8 @@ def call_expression(kernel: Kernel, names: list[str]) -> str:
     if resolved.kind == "static":
         return f"{slang_name(resolved.struct_name)}.{resolved.call_name}({', '.join(names)})"
     if resolved.kind == "constructor":
-        return f"{slang_name(resolved.struct_name)}({', '.join(names)})"
+        is_struct = resolved.return_type is not None and resolved.return_type.kind == "struct"
+        return f"{slang_name(resolved.struct_name)}({', '.join(names) or ('' if is_struct else '0')})"
     return f"{global_name(resolved.call_name)}({', '.join(names)})"
 
 

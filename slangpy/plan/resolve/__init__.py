@@ -16,7 +16,7 @@ from ..records import Argument, Options, Resolved, Value
 from .bind import Attempt
 from .generic import try_overload
 from .maps import map_entry
-from .rank import best_of, by_position, by_sizes, by_slang, check_arrays, failure
+from .rank import best_of, by_position, by_sizes, by_slang, check_arrays, failure, misfit
 from .target import Declared, Target, parameters_of, place
 
 MARK = "; mark it [Differentiable] in the Slang source"
@@ -42,6 +42,8 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     found = [(o, a) for o, tries in attempts for a in tries if a.resolved is not None]
     sized = any(a.size_dependent for _, tries in attempts for a in tries)
     if not found:
+        if error := misfit(attempts):
+            raise error
         _check_values(target, arguments, options, strict=True)
         if (options.bwds or options.fwds) and _none_differentiable(target, overloads, arguments, options):
             raise _not_differentiable(target)
@@ -50,7 +52,7 @@ def resolve(target: Target, arguments: tuple[Argument, ...], options: Options) -
     found = by_position(found)
     found, shaped = by_sizes(found)
     shaped |= any(a.shape_dependent for _, tries in attempts for a in tries)
-    best = best_of(by_slang(target, found))
+    best = best_of(target, by_slang(target, found))
     resolved = best.resolved
     assert resolved is not None
     _check_outputs(target, resolved)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...base import libslang
+from ...errors import KernelGenException
 from ...reflection import SlangType
 from ..bind import Context, NoMatch, RankTooSmall, bind, candidates
 from ..bind.aggregate import is_plain, is_writable
@@ -25,6 +26,8 @@ class Attempt:
     reason: str = ""
     rank_error: str = ""
     map_error: str = ""
+    is_misplaced: bool = False  # arguments are too many, too few or of other names
+    content_error: str = ""  # fields or components of the value are not those of the type
     type_name: str = ""  # of the parameter where a candidate type failed
     dims: tuple[int, ...] = ()
     size_dependent: bool = False
@@ -116,6 +119,8 @@ def _attempt_bind(
         attempt.type_name = type_.full_name
     except NoMatch as error:
         attempt.reason = f"{where}: {name}: {error}{torch_advice(value, type_, name)}"
+    except KernelGenException as error:
+        attempt.content_error = attempt.reason = str(error)
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from typing import Any
 
 from ...reflection import SlangType
@@ -19,7 +20,7 @@ from .target import Declared, Target, mentions_generic, parameters_of, place
 def try_overload(target: Target, function: Any, arguments: tuple[Argument, ...], options: Options) -> list[Attempt]:
     placed, result, reason = place(target, function, arguments, options)
     if reason:
-        return [Attempt(reason=reason)]
+        return [Attempt(reason=reason, is_misplaced=True)]
     if function.generic is None or not _is_open(target):
         return [bind_all(target, function, placed, result, options)]
     return _try_generic(target, function, placed, result, options)
@@ -53,7 +54,10 @@ def _try_generic(
     attempts: list[Attempt] = []
     seen: set[tuple[str, ...]] = set()
     for types in itertools.product(*choices.values()):
-        special = function.specialize_with_arg_types([t.type_reflection for t in types])
+        arguments = [t.type_reflection for t in types]
+        special = None if target.is_constructor else function.specialize_with_arg_types(arguments)
+        if special is None:
+            special = _inferred(target, function, declared, dict(zip(choices, types, strict=True)))
         if special is None:
             continue
         attempt = bind_all(target, special, placed, result, options, dict(zip(choices, types, strict=True)), generic)
@@ -68,6 +72,55 @@ def _try_generic(
     return attempts or [Attempt(reason=_none_fits(target, choices, function.generic), size_dependent=context.size_dependent)]
 
 
+def _inferred(target: Target, function: Any, declared: list[Declared], types: dict[str, SlangType]) -> Any:
+    """A generic constructor, or a generic method of a generic struct: the compiler's reflection does not infer their
+    arguments. None where the parameters do not tell all of them, or they do not fit."""
+    struct = target.struct
+    is_method = struct is not None and "<" in struct.full_name and not target.reflection.is_overloaded
+    if struct is None or not (target.is_constructor or is_method):
+        return None
+    told: dict[str, str] = {}
+    for parameter in declared:
+        if parameter.name in types and mentions_generic(parameter.type):
+            found = re.fullmatch(_pattern(parameter.type.full_name, function.generic, told), types[parameter.name].full_name)
+            if found is None:
+                return None
+            told.update(found.groupdict())
+    names = [*function.generic.type_parameters, *function.generic.value_parameters]
+    if any(name not in told for name in names) or not _conform(target, function.generic, told):
+        return None
+    if target.is_constructor:
+        return function  # the kernel calls it with values of `types`
+    return target.layout.reflect_method(struct, f"{target.name}<{', '.join(told[name] for name in names)}>")
+
+
+def _pattern(text: str, generic: Any, told: dict[str, str]) -> str:
+    """What matches the types that a declared type stands for: `vector<T,N>` all vectors."""
+    values = set(generic.value_parameters)
+    seen: set[str] = set()
+    pattern = ""
+    for word in re.split(r"(\w+)", text):
+        if word not in values and word not in generic.type_parameters:
+            pattern += re.escape(word)
+        elif word in told:
+            pattern += re.escape(told[word])
+        elif word in seen:
+            pattern += f"(?P={word})"
+        else:
+            seen.add(word)
+            pattern += f"(?P<{word}>{r'[0-9]+' if word in values else '.+'})"
+    return pattern
+
+
+def _conform(target: Target, generic: Any, told: dict[str, str]) -> bool:
+    native = target.layout.native
+    return all(
+        native.is_sub_type(target.layout.require_type_by_name(told[name]).type_reflection, constraint)
+        for name in generic.type_parameters
+        for constraint in generic.constraints(name)
+    )
+
+
 def _none_fits(target: Target, choices: dict[str, list[SlangType]], generic: Any) -> str:
     tried = itertools.islice(itertools.product(*choices.values()), 8)
     shown = ", ".join("(" + ", ".join(t.full_name for t in types) + ")" for types in tried)
@@ -78,7 +131,12 @@ def _none_fits(target: Target, choices: dict[str, list[SlangType]], generic: Any
         for constraint in generic.constraints(name)
     ]
     text = f"{text}; {', '.join(constraints)}" if constraints else text
-    return f"{text}; where arguments do not tell them all, name them: {stated_generic(target.module, target.name, generic)}"
+    return f"{text}; where arguments do not tell them all, name them: {_stated(target, generic)}"
+
+
+def _stated(target: Target, generic: Any) -> str:
+    owner = target.struct.full_name if target.struct is not None else ""
+    return stated_generic(target.module, target.name, generic, owner)
 
 
 def _open_hint(value: Value, type_: SlangType, target: Target, generic: Any) -> str:
@@ -88,8 +146,10 @@ def _open_hint(value: Value, type_: SlangType, target: Target, generic: Any) -> 
         return ": no other argument tells the type; let the reference hold a value of it"
     if value.kind == "generator" and value.details["dims"] < 1:
         return f": it has no size of its own; give {value.details['generator']} one, or name the type with .map()"
+    if type_.kind == "pointer":
+        return ": its type is told by a Tensor only"
     if value.kind in ("tensor", "array"):
-        stated = stated_generic(target.module, target.name, generic)
+        stated = _stated(target, generic)
         return f": its sizes cannot be told from the element type; write {stated}, or name the type with .map()"
     return ""
 

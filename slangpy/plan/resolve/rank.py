@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from ...errors import BoundVariableException, ResolveException, ShapeError
+from ...errors import BoundVariableException, KernelGenException, ResolveException, ShapeError
 from ..bind.temporary import components_shape
-from ..declared import generic_parameters
+from ..declared import generic_parameters, own_functions
 from ..records import Binding, Resolved
 from .bind import Attempt
 from .target import Target
@@ -91,11 +91,25 @@ def by_slang(target: Target, found: list[tuple[Any, Attempt]]) -> list[tuple[Any
 def _decided(target: Target, group: list[tuple[Any, Attempt]]) -> bool:
     resolved = group[0][1].resolved
     assert resolved is not None
+    if target.is_constructor:  # of those that are equal but for being generic, Slang takes the one that is not
+        functions = [attempt.resolved.function for _, attempt in group if attempt.resolved is not None]
+        return sum(function.generic is None for function in functions) == 1
     types = [p.type.type_reflection for p in resolved.parameters if p.io != "return" and not p.is_this]
     return target.reflection.is_overloaded and target.reflection.specialize_with_arg_types(types) is not None
 
 
-def best_of(found: list[tuple[Any, Attempt]]) -> Attempt:
+def best_of(target: Target, found: list[tuple[Any, Attempt]]) -> Attempt:
+    try:
+        return _best_of(found)
+    except ResolveException:  # who names a function like one of Slang's own means the one that is the module's
+        own = [function for function in own_functions(target) if function is not None]
+        kept = [(overload, attempt) for overload, attempt in found if overload in own]
+        if not kept or len(kept) == len(found):
+            raise
+        return _best_of(kept)
+
+
+def _best_of(found: list[tuple[Any, Attempt]]) -> Attempt:
     if len(found) == 1:
         return found[0][1]
     by_overload: dict[int, list[Attempt]] = {}
@@ -133,8 +147,26 @@ def _ambiguous(attempts: list[Attempt], others: list[str] | None = None) -> Reso
 
 
 def signature(resolved: Resolved) -> str:
-    inner = ", ".join(f"{p.io} {p.type_name} {p.name}" for p in resolved.parameters if p.io != "return")
-    return f"{resolved.return_type_name} {resolved.call_name}({inner})"
+    shown = [f"{p.io} {p.type_name} {p.name}" for p in resolved.parameters if p.io != "return"]
+    given = {p.name for p in resolved.parameters}
+    shown += [f"{p.type.full_name} {p.name} = ..." for p in resolved.function.parameters if p.name not in given]
+    return f"{resolved.return_type_name} {_shown(resolved.call_name)}({', '.join(shown)})"
+
+
+def _shown(name: str) -> str:
+    """A constructor as the source names it."""
+    return "__init" if name == "$init" else name
+
+
+def misfit(attempts: list[tuple[Any, list[Attempt]]]) -> KernelGenException | None:
+    """The error of values whose fields or components are not those of the parameter, in every overload that has parameters
+    for them."""
+    placed = [(overload, tries) for overload, tries in attempts if not tries[0].is_misplaced]
+    if len(placed) == 1:
+        return next((KernelGenException(a.content_error) for a in placed[0][1] if a.content_error), None)
+    if placed and all(a.content_error for _, tries in placed for a in tries):
+        return KernelGenException(_reasons(placed))
+    return None
 
 
 def failure(attempts: list[tuple[Any, list[Attempt]]]) -> Exception:
@@ -148,9 +180,14 @@ def failure(attempts: list[tuple[Any, list[Attempt]]]) -> Exception:
         return BoundVariableException(all_tries[0].map_error)
     if all_tries and all(a.rank_error for a in all_tries):
         return ShapeError(all_tries[0].rank_error)
+    return ResolveException(_reasons(attempts))
+
+
+def _reasons(attempts: list[tuple[Any, list[Attempt]]]) -> str:
+    """Each overload, and why it was not taken."""
     lines = []
     for overload, tries in attempts:
         names = ", ".join(f"{p.type.full_name} {p.name}" for p in overload.parameters)
         for attempt in tries:
-            lines.append(f"{overload.name}{generic_parameters(overload.generic)}({names}): {attempt.reason}")
-    return ResolveException("could not match the function signature of any overload:\n  " + "\n  ".join(lines))
+            lines.append(f"{_shown(overload.name)}{generic_parameters(overload.generic)}({names}): {attempt.reason}")
+    return "could not match the function signature of any overload:\n  " + "\n  ".join(lines)

@@ -120,7 +120,7 @@ def mentions_generic(type_: SlangType) -> bool:
         if not count_known or element is None:
             return True
         return mentions_generic(SlangType(element.full_name, source=type_.program, reflection=element))
-    if kind in ("struct", "resource") and "<" in type_.full_name:
+    if kind in ("struct", "resource", "pointer") and "<" in type_.full_name:
         return type_.program.find_reflection(type_.full_name) is None
     return bool(reflection.is_generic)
 

@@ -194,6 +194,8 @@ void Build::load_source(const ModuleData& recipe, std::string text, uint64_t bef
     check(!module, diagnostics.get(), cat("Failed to load slang module \"", recipe.name, "\""));
     if (applies_derivatives(text))
         state->differentiating.insert(module);
+    if (may_compare_matrices(text))
+        state->comparing.insert(module);
     if (declares_differentiable(text) || state->files->has_differentiable())
         state->remote->open(); // gradients may follow: the process gets ready meanwhile
     modules[&recipe] = {module, lay_out(ComPtr<slang::IComponentType>(module), {&recipe})};

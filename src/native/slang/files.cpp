@@ -5,6 +5,7 @@
 #include "slang/isolation/deadly.h"
 #include "slang/quotes.h"
 #include "slang/rewrite/rewrite.h"
+#include "slang/syntax/lexer.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -67,6 +68,20 @@ bool SourceFiles::is_library(const std::string& path) const
 
 bool applies_derivatives(std::string_view source) { return source.find("_diff(") != source.npos; }
 bool declares_differentiable(std::string_view source) { return source.find("ifferentiable") != source.npos; }
+
+bool may_compare_matrices(std::string_view source)
+{
+    bool has_matrix = false, has_truth = false;
+    for (const std::string_view word : syntax::words_of(source)) {
+        const size_t size = word.size();
+        const bool is_sized = size > 3 && word[size - 2] == 'x' && word[size - 1] >= '2' && word[size - 1] <= '4';
+        const bool is_float = word.starts_with("float") || word.starts_with("half") || word.starts_with("double");
+        has_matrix |= word == "matrix" || (is_sized && is_float);
+        has_truth |= word.starts_with("bool") ||
+            syntax::is_among(word, {"all", "any", "select", "var", "let", "auto", "matrix"});
+    }
+    return has_matrix && has_truth;
+}
 
 /// The source with blanks in the place of what ends the process or is no text; refusal() says what that was. Nothing
 /// may be thrown here: Slang's own functions lie between this and whoever would catch it.
@@ -182,6 +197,7 @@ std::optional<std::string> SourceFiles::read(const std::string& path)
         return text;
     m_has_derivatives = m_has_derivatives || applies_derivatives(text);
     m_has_differentiable = m_has_differentiable || declares_differentiable(text);
+    m_has_comparable_matrices = m_has_comparable_matrices || may_compare_matrices(text);
     return prepared(text, "", name);
 }
 

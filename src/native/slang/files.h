@@ -56,6 +56,7 @@ public:
     /// Whether a file that is no library's applies derivatives (`bwd_diff(f)`), or declares functions that have some.
     bool has_derivatives() const { return m_has_derivatives; }
     bool has_differentiable() const { return m_has_differentiable; }
+    bool has_comparable_matrices() const { return m_has_comparable_matrices; }
 
     /// While it lives, what is looked for is not recorded: serialising a module asks for files that do not decide it.
     class Quiet {
@@ -110,7 +111,7 @@ private:
     std::unique_ptr<Rewriter> m_rewriter;
     bool m_sealed; ///< there are no files
     std::atomic<int> m_quiet{0};
-    std::atomic<bool> m_has_derivatives{false}, m_has_differentiable{false};
+    std::atomic<bool> m_has_derivatives{false}, m_has_differentiable{false}, m_has_comparable_matrices{false};
     mutable std::mutex m_mutex;
     std::map<std::string, std::string> m_read;
     std::set<std::string> m_missing;
@@ -130,6 +131,8 @@ private:
 /// Whether a source applies derivatives, and whether it declares functions that have some.
 bool applies_derivatives(std::string_view source);
 bool declares_differentiable(std::string_view source);
+/// Whether it has matrices of floats beside what takes the result of comparing such: Slang dies making SPIR-V of that.
+bool may_compare_matrices(std::string_view source);
 
 /// Absolute, with links and dots resolved where the file exists.
 std::string canonical_path(const std::string& path);

@@ -112,8 +112,8 @@ private:
     {
         skip_spaces();
         word = peek_word();
-        const bool is_ascii = std::all_of(word.begin(), word.end(), [](char c) { return c > 0; });
-        if (word.empty() || !is_ascii || ++m_tokens > most_tokens || is_one_of(word, reserved_words))
+        const bool has_byte_order_mark = word.find("\xef\xbb\xbf") != word.npos; // Slang skips it
+        if (word.empty() || has_byte_order_mark || ++m_tokens > most_tokens || is_one_of(word, reserved_words))
             return false;
         take(word.size());
         return true;

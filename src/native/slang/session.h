@@ -109,7 +109,8 @@ struct SessionState {
     std::unique_ptr<RemoteSession> remote;
 
     std::set<const slang::IModule*>
-        differentiating; ///< modules made of text that apply derivatives; on the compiler's thread
+        differentiating, ///< modules made of text that apply derivatives; on the compiler's thread
+        comparing;       ///< those that may compare matrices
     /// Whether another module than this has its name.
     bool is_taken(const ModuleData& module);
     void take(const ModuleData& module);

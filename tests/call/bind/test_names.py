@@ -285,3 +285,39 @@ def test_a_generic_like_one_of_the_library_is_refused_by_name(device: spy.Device
     m = source(device, f"names_same_{name}", text)
     with pytest.raises(spy.ResolveException, match=f"'{name}' is declared by the module and by slangpy"):
         m.f({"v": 2.0}, tensor(device, 3))
+
+
+@pytest.mark.one
+def test_names_beyond_ascii(device: spy.Device) -> None:
+    text = "float größe(float ö) { return ö * 2; }\nnamespace nö { float f(float x) { return x * 3; } }\n"
+    m = source(device, "names_beyond", text + "struct Ö { float ä; float 值() { return ä + 1; } }\nfloat of(Ö s) { return s.ä; }")
+    assert (m.größe(ö=2.0), m["größe"](2.0), m["nö::f"](2.0), m.of({"ä": 3.0})) == (4.0, 4.0, 6.0, 3.0)
+    assert (m.Ö(1.0), m.Ö.值({"ä": 3.0})) == ({"ä": 1.0}, 4.0)
+    assert m.find_function("grö\ufeffße") is None and m.find_struct("\ufeff") is None
+
+
+@pytest.mark.one
+def test_parameters_named_like_those_of_the_methods(device: spy.Device) -> None:
+    names = ["self", "encoder", "function", "args", "kwargs", "options", "this_", "cls"]
+    text = f"[Differentiable] float f({', '.join('float ' + n for n in names)}) {{ return self * 2 + encoder; }}\n"
+    text += "struct S { float a; __init(float self, float cls) { a = self + cls; } float m(float self) { return a * self; } }\n"
+    text += "void raw(uint3 dispatchThreadID, float self, RWStructuredBuffer<float> o) { if (dispatchThreadID.x == 0) o[0] = self; }"
+    m = source(device, "names_of_methods", text)
+    given: dict[str, Any] = dict.fromkeys(names, 3.0)
+    assert [call(**given) for call in (m.f, m.f.call, m.f.map(**dict.fromkeys(names, ())))] == [9.0] * 3
+    assert m.f.prepare(**given)() == 9.0
+    out, encoder = spy.Tensor.zeros(device, (1,), "float"), device.create_command_encoder()
+    m.f.append_to(encoder, **given, _result=out)
+    device.submit_command_buffer(encoder.finish())
+    assert out.to_numpy().tolist() == [9.0]
+    assert "self" in spy.explain(m.f, **given) and "self" in m.f.explain(**given)
+    assert "_call" in m.f.debug_build_call_data(**given).code
+    given["self"] = pair = spy.diffPair(3.0)
+    m.f.bwds(**given, _result=spy.diffPair(0.0, 1.0))
+    assert pair.grad == 2.0
+    assert (m.S(self=1.0, cls=2.0), m.S.m({"a": 2.0}, self=4.0)) == ({"a": 3.0}, 8.0)
+    made = spy.InstanceTensor(m.S, (2,))
+    made.construct(self=1.0, cls=2.0)
+    assert made.m(self=2.0).to_numpy().tolist() == [6.0, 6.0]
+    m.raw.dispatch(1, self=5.0, o=out)
+    assert out.to_numpy().tolist() == [5.0]

@@ -9,7 +9,7 @@ import pytest
 from calls_support import array, plain, source, tensor, tensor_of
 
 import slangpy as spy
-from slangpy.errors import ResolveException, ShapeError
+from slangpy.errors import KernelGenException, ResolveException, ShapeError
 
 pytestmark = [pytest.mark.needs_kernels, pytest.mark.one]
 
@@ -193,3 +193,53 @@ def test_arrays_of_the_wrong_length_or_kind(module: Any, device: Any) -> None:
         module.read2([tensor(device, 2), tensor(device, 2)], 0)
     with pytest.raises(ResolveException, match="int"):
         module.take([tensor(device, 3, dtype=np.int32)] * 4, 0, 0)
+
+
+WIDTHS = """
+int cell(int2 v) { return v.x * 10 + v.y; }
+int cell(int3 v) { return v.x * 100 + v.y * 10 + v.z; }
+int sign(uint2 v) { return 2; }
+int sign(int2 v) { return 1; }
+int count(uint v) { return 2; }
+int count(int v) { return 1; }
+float noise(float v) { return 1; }
+float noise(float2 v) { return 2; }
+float noise(half2 v) { return 3; }
+struct Near { float x; }
+struct Far { float x; float y; }
+int reach(Near a) { return 1; }
+int reach(Far a) { return 2; }
+int part(float2 v) { return 2; }
+int part(float3 v) { return 3; }
+int part(float4 v) { return 4; }
+float most(float a, float b) { return 2; }
+float most(float a, float b, float c = 3) { return 3; }
+"""
+
+
+@pytest.fixture
+def widths(device: Any) -> Any:
+    return source(device, "spec_overload_widths", WIDTHS)
+
+
+def test_generators_choose_the_overload_of_their_size(widths: Any) -> None:
+    assert plain(widths.cell(spy.grid((2, 3)), _result="numpy")) == [[0, 10, 20], [1, 11, 21]]
+    assert widths.cell(spy.grid((1, 1, 2)), _result="numpy").tolist() == [[[0, 100]]]
+    assert plain(widths.sign(spy.grid((2, 1)), _result="numpy")) == [[1], [1]]
+    assert plain(widths.count(range(3), _result="numpy")) == [1, 1, 1]
+    assert (widths.sign(spy.wang_hash(dim=2)), widths.noise(spy.rand_float(dim=2)), widths.noise(spy.rand_float(dim=1))) == (2, 2, 1)
+    with pytest.raises(KernelGenException, match=r"(?s)cell\(vector<int,3> v\): Could not find suitable.*cell\(vector<int,2> v\)"):
+        widths.cell(spy.grid((1, 2, 3, 4)))
+
+
+def test_dicts_choose_the_overload_whose_fields_they_have(widths: Any) -> None:
+    assert (widths.reach({"x": 1.0}), widths.reach({"x": 1.0, "y": 2.0})) == (1, 2)
+    assert [widths.part(dict(zip("xyzw", range(n), strict=False))) for n in (2, 3, 4)] == [2, 3, 4]
+    assert plain(widths.reach([{"x": 1.0, "y": 2.0}] * 2, _result="numpy")) == [2, 2]
+    with pytest.raises(KernelGenException, match=r"(?s)Near has no field 'z'.*Far has no field 'z'|Far has no.*Near has no"):
+        widths.reach({"x": 1.0, "z": 2.0})
+
+
+def test_ambiguous_overloads_show_what_was_left_out(widths: Any) -> None:
+    with pytest.raises(ResolveException, match=r"(?s)Ambiguous call.*float c = \.\.\."):
+        widths.most(1.0, 2.0)

@@ -265,3 +265,12 @@ def test_a_recorded_call_keeps_the_packed_value(module: Any, device: Any) -> Non
     module.add.append_to(encoder, spy.pack(module, [1, 2, 3]), 1.0, _result=out)
     device.submit_command_buffer(encoder.finish())
     assert plain(out) == [2, 3, 4]
+
+
+def test_lists_of_structs_inside_of_a_struct_need_no_type(device: Any) -> None:
+    text = "struct In { int k[2]; }\nstruct Out { In n[2]; float x; }\nfloat of(Out o) { return o.n[1].k[0] * 10 + o.x; }"
+    m = source(device, "packed_lists", text)
+    value = {"_type": "Out", "n": [{"k": [1, 2]}, {"k": [3, 4]}], "x": 0.5}
+    assert m.of(spy.pack(m, value)) == m.of(value) == 30.5
+    with pytest.raises(ValueError, match=r"value\[0\] is a dict without '_type'"):
+        spy.pack(m, [{"x": 1.0}])

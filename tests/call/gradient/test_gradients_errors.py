@@ -188,3 +188,13 @@ def test_two_names_of_one_gradient(device):
     apart = tensor(device, [1, 2, 3, 4]).with_grads(grad_in=halves[:4], grad_out=halves[4:])
     m.grow.bwds(apart)
     same(halves, [1, 1, 1, 1, 2, 2, 2, 2])
+
+
+def test_tensors_without_a_place_for_gradients_are_named(device: spy.Device) -> None:
+    text = "import slangpy;\n[Differentiable] float f(Tensor<float, 1> w, int i) { return w[i]; }"
+    f = spy.Module.load_from_source(device, "gradients_plain", text).f
+    weights, seed = spy.Tensor.ones(device, (3,), "float"), spy.diffPair(0.0, 1.0)
+    with pytest.warns(RuntimeWarning, match=r"no gradient reaches w: a Tensor<float, 1> .* declare it ITensor<float, 1>"):
+        f.bwds(weights.with_grads(), 1, _result=seed)
+    with pytest.warns(RuntimeWarning, match="no argument has storage"):
+        f.bwds(weights, 1, _result=seed)

@@ -285,6 +285,11 @@ def test_conversion_by_option_and_of_outputs(device: Any) -> None:
         source(device, "spec_convert2", text, options={"konvert": "any"})
     with pytest.raises(ValueError, match="convert"):
         source(device, "spec_convert3", text, options={"convert": "all"})
+    for wrong in ({"options": {"strict_broadcasting": "no"}}, {"options": [1]}, {"link": 3}):
+        with pytest.raises(TypeError, match="strict_broadcasting|list of modules"):
+            source(device, "spec_convert4", text, **wrong)
+    with pytest.raises(TypeError, match=r"'device' must be a Device.*create_device"):
+        source(None, "spec_convert5", text)
 
 
 def test_stores_that_are_legal_without_conversion(m: Any, device: Any) -> None:

@@ -281,3 +281,51 @@ def test_outputs_that_the_host_cannot_read(device: Any) -> None:
         m.out_maybe(1.0, spy.ValueRef(None))
     own = source(device, "own_optional", "struct Conditional { float a; };\nConditional f(float x) { return { x }; }")
     assert own.f(2.0) == {"a": 2.0}
+
+
+ARRAYS = """
+struct P { int a; half2 h; }
+enum K : int { small = 1, large = -200 }
+P[2] pair(int k) { P p[2]; for (int i = 0; i < 2; i++) { p[i].a = k + i; p[i].h = half2(half(k), half(i)); } return p; }
+P[2][3] grid(int k) { P p[3][2]; for (int i = 0; i < 6; i++) { p[i / 2][i % 2].a = i + k; p[i / 2][i % 2].h = half2(1); } return p; }
+K[2] kinds(int x) { K r[2]; r[0] = K.small; r[1] = K(x); return r; }
+int sum(P p[2]) { return p[0].a * 10 + p[1].a; }
+T at<T>(Ptr<T> p, int i) { return p[i]; }
+"""
+
+
+def test_arrays_of_structs_and_enums(device: Any) -> None:
+    m = source(device, "spec_results_arrays", ARRAYS)
+    ks = np.array([1, 7], np.int32)
+    found = m.pair(ks, _result="numpy")
+    assert found.shape == (2, 2) and found["a"].tolist() == [[1, 2], [7, 8]]
+    assert found["h"].tolist() == [[[1, 0], [1, 1]], [[7, 0], [7, 1]]]
+    assert m.pair(3, _result="numpy")["a"].tolist() == [3, 4]
+    assert m.grid(ks, _result="numpy")["a"].tolist() == (ks[:, None, None] + np.arange(6).reshape(3, 2)).tolist()
+    made = m.pair(ks)
+    assert made.to_numpy(structured=True)["a"].tolist() == [[1, 2], [7, 8]]
+    assert made[::-1].to_numpy(structured=True)["a"].tolist() == [[7, 8], [1, 2]]
+    assert made.to_numpy().shape == (2, made.dtype.element_layout.stride)
+    assert "(8, [7., 1.])" in str(made)
+    again = spy.Tensor.from_numpy(device, found, target_slang_dtype=made.dtype)
+    assert again.shape == (2,) and plain(m.sum(again)) == [12, 78]
+    again.copy_from_numpy(np.ascontiguousarray(found[::-1]))
+    assert plain(m.sum(again)) == [78, 12]
+    again[1] = found[1]
+    assert plain(m.sum(again)) == [78, 78]
+    empty = m.pair(ks[:0], _result="numpy")
+    assert empty.shape == (0, 2) and empty.dtype == found.dtype
+    kinds = m.kinds(np.array([3, -200], np.int32), _result="numpy")
+    assert kinds.dtype == np.int32 and kinds.tolist() == [[1, 3], [1, -200]]
+    with pytest.raises(ValueError, match="does not match"):
+        spy.Tensor.from_numpy(device, found["h"], target_slang_dtype=made.dtype)
+
+
+def test_a_tensor_tells_the_type_of_a_generic_pointer(device: Any) -> None:
+    if device.info.type == spy.DeviceType.d3d12:
+        pytest.skip("no pointers")
+    m = source(device, "spec_results_arrays", ARRAYS)
+    assert m.at(tensor(device, 4, dtype=np.int16), 2) == 2
+    assert m.at(spy.Tensor.from_numpy(device, array(2, 3), target_slang_dtype="float3"), 1) == spy.float3(3, 4, 5)
+    with pytest.raises(ResolveException, match="told by a Tensor"):
+        m.at(array(3), 1)

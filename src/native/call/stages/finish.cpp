@@ -125,9 +125,7 @@ nb::object finish_container(const Call& call, const Measured& measured, const Re
         copy_torch(call, measured, result, container);
     if (result.mode != ResultMode::numpy || call.on_host)
         return std::move(container.object);
-    if (result.element->kind == TypeKind::struct_)
-        return container.object.attr(in_python::to_numpy.name)(nb::arg("structured") = true);
-    return container.object.attr(in_python::to_numpy.name)();
+    return container.object.attr(in_python::to_numpy.name)(nb::arg("structured") = true); // numbers stay as they are
 }
 
 nb::object finish_result(const Call& call, const Measured& measured, Pending& pending)

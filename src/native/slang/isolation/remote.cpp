@@ -167,8 +167,11 @@ CodeRequest RemoteSession::request(const SessionState& state, const ProgramData&
         return {};
     const std::vector<slang::IModule*> modules = closure(state, program);
     const auto applies = [&](slang::IModule* module) { return state.differentiating.contains(module); };
-    const bool derivatives = state.files->has_derivatives() || std::any_of(modules.begin(), modules.end(), applies);
-    if ((!derivatives && fault.empty() && !worker->is_ready()) || !join(*worker))
+    const auto compares = [&](slang::IModule* module) { return state.comparing.contains(module); };
+    const bool is_spirv = m_target.format.starts_with("spirv");
+    const bool is_deadly = state.files->has_derivatives() || std::any_of(modules.begin(), modules.end(), applies) ||
+        (is_spirv && (state.files->has_comparable_matrices() || std::any_of(modules.begin(), modules.end(), compares)));
+    if ((!is_deadly && fault.empty() && !worker->is_ready()) || !join(*worker))
         return {};
     Numbers numbers;
     for (slang::IModule* module : modules) {

@@ -21,8 +21,8 @@ public:
     /// `module` came of these bytes, which need not be made again.
     void loaded(slang::IModule* module, ComPtr<ISlangBlob> blob);
 
-    /// A question, unless the code is better made here: Slang dies in derivatives, and what has none need not wait for
-    /// a process to get ready.
+    /// A question, unless the code is better made here: Slang dies in derivatives, and in comparisons of matrices; what
+    /// has none need not wait for a process to get ready.
     CodeRequest request(const SessionState& state, const ProgramData& program, int entry_point,
                         const std::string& fault);
     /// Hash of all that decides the code: the same in every process.

@@ -26,6 +26,8 @@ public:
                 variable_at(n);
             else if (m_tree.is(n, Kind::function))
                 returns_in(n);
+            else if (m_tree.is(n, Kind::binary))
+                comparison_at(n);
         }
         return std::move(m_found);
     }
@@ -49,6 +51,17 @@ private:
                 cat("`", inside,
                     "` must be a function of one overload that is not generic, and this one "
                     "must have the parameters of its derivative"));
+    }
+
+    void comparison_at(NodeId n)
+    {
+        if (!is_among(m_tree.main(n), {"==", "!=", "<", ">", "<=", ">="}))
+            return;
+        for (const NodeId side : {m_tree.child(n, 0), m_tree.child(n, 1)})
+            if (const Type type = type_of_value(m_scopes, side); type.shape == Shape::matrix && type.is_float) {
+                add(n, n, "for Vulkan Slang fails at comparing matrices of floats; compare row by row, `a[i] < b[i]`");
+                return;
+            }
     }
 
     std::string_view name_of(NodeId callee) const

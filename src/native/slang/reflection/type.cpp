@@ -224,7 +224,9 @@ std::vector<ref<FunctionReflection>> TypeReflection::constructors() const
             continue; // a struct of the same name in another module
         for (unsigned k = 0; k < found->getChildrenCount(); ++k) {
             slang::DeclReflection* child = found->getChild(k);
-            if (child->getKind() != slang::DeclReflection::Kind::Func || text_or_empty(child->getName()) != "$init")
+            if (child->getKind() == DeclKind::Generic) // __init<T>(T value)
+                child = child->asGeneric() ? child->asGeneric()->getInnerDecl() : nullptr;
+            if (!child || child->getKind() != DeclKind::Func || text_or_empty(child->getName()) != "$init")
                 continue;
             result.push_back(view<FunctionReflection>(child->asFunction()));
         }

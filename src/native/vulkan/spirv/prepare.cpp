@@ -21,6 +21,7 @@
 #include <cstring>
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace spy {
 
@@ -150,15 +151,21 @@ void check_capability(uint32_t capability, const SpirvOptions& options)
                          "), which the Vulkan device ", options.device_name, " cannot run");
 }
 
-/// SPIR-V knows matrices of floats only. Slang 2026.12 makes arrays of those of bool, int and uint, but not of others.
+/// SPIR-V knows matrices of floats only. Slang 2026.12 makes arrays of those of bool, int and uint, but not of others;
+/// those of bool it transposes as if they were matrices.
 void check_matrices(const std::vector<uint32_t>& words, const std::vector<Instruction>& list,
                     const SpirvOptions& options)
 {
     std::unordered_map<uint32_t, uint32_t> bits; // of integer types and vectors of them
+    std::unordered_set<uint32_t> arrays;
     for (const Instruction& i : list) {
         const uint32_t* w = &words[i.begin];
-        if (i.op == spv::OpFunction)
-            return; // types come before
+        if (i.op == spv::OpTypeArray)
+            arrays.insert(w[1]);
+        if (i.op == spv::OpTranspose && arrays.count(w[1]))
+            fail_runtime("kernel '", options.label,
+                         "' transposes a matrix of bool, which Slang cannot write for Vulkan: transpose one of int, or "
+                         "pick its elements, or run on a cpu or cuda device");
         if (i.op == spv::OpTypeInt && i.count > 2)
             bits[w[1]] = w[2];
         else if (i.op == spv::OpTypeVector && i.count > 2 && bits.count(w[2]))
