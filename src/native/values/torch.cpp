@@ -457,8 +457,7 @@ void bump_without_version(PyObject* tensor)
         PyErr_Clear(); // a subclass
     else if (inference.ptr() == Py_True && torch().attr("is_inference_mode_enabled")().ptr() != Py_True)
         fail_runtime("Inplace update to inference tensor outside InferenceMode is not allowed."
-                     "You can make a clone to get a "
-                     "normal tensor before doing inplace update.");
+                     "You can make a clone to get a normal tensor before doing inplace update.");
 }
 
 void bump_through_python(PyObject* tensor)
