@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .._native import CommandQueueType
+from .typed import named_member
 
 
 def check_queue(function: str, queue: Any) -> None:
     """There is one queue."""
-    if queue is not None and not isinstance(queue, CommandQueueType):
-        raise TypeError(f"{function}: 'queue' must be a CommandQueueType, got {queue!r}")
+    if queue is not None:
+        named_member(f"{function} 'queue'", CommandQueueType, queue)

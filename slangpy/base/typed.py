@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import enum
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, reduce
 from inspect import get_annotations
+from operator import or_
 from types import UnionType
 from typing import Any, ClassVar, TypeVar, Union, get_args, get_origin
 
@@ -20,20 +22,57 @@ _COUNTS = {getattr(_native, f"{scalar}{count}"): count for scalar in ("float", "
 """Components of the vector types that attributes have."""
 
 
+_MOST_LISTED = 16
+"""Members of an enum that a message lists whole."""
+
+
+def _parts(kind: type[enum.Enum], text: str) -> list[str]:
+    """The names in a text: of flags, those between `|`."""
+    return [part.strip() for part in text.split("|")] if issubclass(kind, enum.Flag) else [text]
+
+
+def joined_flags(kind: type[_Member], text: str) -> _Member | None:
+    """The flags that a text such as "a | b" names; None where it is another text."""
+    names = _parts(kind, text)
+    return reduce(or_, (kind[name] for name in names)) if all(name in kind.__members__ for name in names) else None
+
+
+def near_members(kind: type[enum.Enum], text: str) -> list[str]:
+    """The member whose name is most like the first name of the text that no member has; none if none is like it."""
+    wrong = next((name for name in _parts(kind, text) if name not in kind.__members__), text)
+    return difflib.get_close_matches(wrong, kind.__members__, 1)
+
+
+def _expected(kind: type[enum.Enum], value: Any) -> str:
+    """What a message says of the members."""
+    near = near_members(kind, value) if isinstance(value, str) else []
+    listed = list(kind.__members__)[:_MOST_LISTED]
+    known = ", ".join(listed) + (", ..." if len(kind.__members__) > len(listed) else "")
+    return f"expected a {kind.__name__}" + (f" such as {near[0]}" if near else f" ({known})") + f", got {value!r}"
+
+
+def named_member(what: str, kind: type[_Member], value: Any) -> _Member:
+    """A member of an enum, given as such or by its name; several flags as "a | b"."""
+    found = joined_flags(kind, value) if isinstance(value, str) else value
+    if isinstance(found, kind):
+        return found
+    raise TypeError(f"{what}: {_expected(kind, value)}")
+
+
 def member(what: str, kind: type[_Member], value: Any) -> _Member:
-    """A member of an enum, given as such, by its number or by its name; those of another enum only as the same flag."""
+    """As `named_member`, and by its number; members of another enum only as the flag of the same name."""
     if isinstance(value, kind):
         return value
     name = value.name if isinstance(value, enum.Enum) and issubclass(kind, enum.Flag) else value
-    if isinstance(name, str) and name in kind.__members__:
-        return kind[name]
+    if isinstance(name, str) and (found := joined_flags(kind, name)) is not None:
+        return found
     try:
         if not isinstance(value, (bool, str, enum.Enum)):
             return kind(value)
     except (ValueError, TypeError):
         pass
     error = NativeValueError if isinstance(value, (int, str)) and not isinstance(value, (bool, enum.Enum)) else TypeError
-    raise error(f"{what}: expected a {kind.__name__} ({', '.join(kind.__members__)}), got {value!r}")
+    raise error(f"{what}: {_expected(kind, value)}")
 
 
 def integer(what: str, value: Any, least: int | None = None, most: int | None = None) -> int:
@@ -165,6 +204,6 @@ def sequence(what: str, items: Any, kind: type[Any]) -> Sequence[Any]:
 
 
 __all__ = [
-    "function_or_none", "integer", "member", "number", "positive", "sequence", "text", "texts", "truth", "typed_fields",
-    "vector",
+    "function_or_none", "integer", "joined_flags", "member", "named_member", "near_members", "number", "positive",
+    "sequence", "text", "texts", "truth", "typed_fields", "vector",
 ]  # fmt: skip

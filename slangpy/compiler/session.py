@@ -18,6 +18,7 @@ from ..base import libslang
 from ..base.absent import absent
 from ..base.folders import LIBRARY
 from ..base.own_names import own_names
+from ..base.typed import member
 from ..config import config
 from .enums import (
     ShaderModel as ShaderModel,
@@ -28,6 +29,10 @@ from .enums import (
 )
 
 T = TypeVar("T")
+_ENUMS = {
+    kind.__name__: kind
+    for kind in (ShaderModel, SlangDebugInfoLevel, SlangFloatingPointMode, SlangMatrixLayout, SlangOptimizationLevel)
+}
 
 
 def _to_dict(options: Any, skip: Sequence[str] = ()) -> dict[str, Any]:
@@ -47,8 +52,18 @@ def _from_dict(cls: Any, values: Any) -> Any:
     return cls(**values)
 
 
+def _read_members(options: Any) -> None:
+    """Members of enums may be given by name or number."""
+    for item in fields(options):
+        kind = _ENUMS.get(str(item.type).partition(" ")[0])
+        value = getattr(options, item.name)
+        if kind is not None and not isinstance(value, kind) and (value is not None or not str(item.type).endswith("None")):
+            setattr(options, item.name, member(f"{type(options).__name__} '{item.name}'", kind, value))
+
+
 def _check_values(options: Any) -> None:
-    """Lists, dicts and flags are what they should be; enums are looked at where they are used."""
+    """Lists, dicts, flags and members of enums are what they should be."""
+    _read_members(options)
     for item in fields(options):
         value = getattr(options, item.name)
         if value is None and isinstance(options, SlangLinkOptions):
@@ -77,6 +92,7 @@ def _fields_or_dict(cls: type[T]) -> type[T]:
             args, kwargs = (), {**args[0], **kwargs}
         _check_known(cls, kwargs)
         from_fields(self, *args, **kwargs)
+        _read_members(self)
 
     cls.__init__ = __init__
     return cls

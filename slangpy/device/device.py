@@ -22,6 +22,7 @@ from slangpy._native import (
 from slangpy.base.checks import check_queue
 from slangpy.base.optional import torch_for
 from slangpy.base.shared import Shared
+from slangpy.base.typed import named_member
 from slangpy.compiler import early, kernel
 from slangpy.compiler.modules.reload import ShaderHotReloadEvent, code_lock, reload_all, reload_changed
 from slangpy.compiler.reports import report_step
@@ -105,12 +106,10 @@ class Device(CoopVecMatrices, Shared):
         self._check_open()
         return [Feature[name] for name in self._feature_names if name in Feature.__members__]
 
-    def has_feature(self, feature: Feature) -> bool:
+    def has_feature(self, feature: Feature | str) -> bool:
         """Whether the device can do what `feature` names."""
         self._check_open()
-        if not isinstance(feature, Feature):
-            raise TypeError(f"has_feature: expected a Feature, got {feature!r}")
-        return feature.name in self._feature_names
+        return named_member("has_feature 'feature'", Feature, feature).name in self._feature_names
 
     @property
     def supported_shader_model(self) -> ShaderModel:
@@ -212,7 +211,7 @@ class Device(CoopVecMatrices, Shared):
     def submit_command_buffer(
         self,
         command_buffer: CommandBuffer,
-        queue: CommandQueueType = CommandQueueType.graphics,
+        queue: CommandQueueType | str = CommandQueueType.graphics,
         cuda_stream: NativeHandle | None = None,
     ) -> int:
         """Returns the id of the submission."""
@@ -225,7 +224,7 @@ class Device(CoopVecMatrices, Shared):
         wait_fence_values: Sequence[int] = (),
         signal_fences: Sequence[Fence] = (),
         signal_fence_values: Sequence[int] = (),
-        queue: CommandQueueType = CommandQueueType.graphics,
+        queue: CommandQueueType | str = CommandQueueType.graphics,
         cuda_stream: NativeHandle | None = None,
     ) -> int:
         """Fence values may be Fence.AUTO or left out. Returns the id of the submission."""
@@ -425,7 +424,7 @@ class Device(CoopVecMatrices, Shared):
         super().wait()
         self._show_printed()
 
-    def wait_for_idle(self, queue: Any = CommandQueueType.graphics) -> None:
+    def wait_for_idle(self, queue: CommandQueueType | str = CommandQueueType.graphics) -> None:
         """Waits until the device has done all that was submitted."""
         super().wait_for_idle(queue)
         self._show_printed()

@@ -12,7 +12,7 @@ from slangpy._native import LogLevel
 from slangpy.base.locks import new_lock
 
 from ..base.own_names import own_names
-from ..base.typed import typed_fields
+from ..base.typed import named_member, typed_fields
 
 __all__ = [
     "ConsoleLoggerOutput",
@@ -102,11 +102,6 @@ class FileLoggerOutput(LoggerOutput):
         self._file.flush()
 
 
-def _check_level(what: str, level: LogLevel) -> None:
-    if not isinstance(level, LogLevel):
-        raise TypeError(f"{what}: expected a LogLevel, got {level!r}")
-
-
 @own_names
 @typed_fields
 class Logger:
@@ -116,7 +111,7 @@ class Logger:
 
     _global: Logger | None = None
 
-    def __init__(self, level: LogLevel = LogLevel.info, name: str = "", use_default_outputs: bool = True) -> None:
+    def __init__(self, level: LogLevel | str = LogLevel.info, name: str = "", use_default_outputs: bool = True) -> None:
         self.level = level
         self.name = name
         self._outputs: list[LoggerOutput] = [PythonLoggerOutput()] if use_default_outputs else []
@@ -129,9 +124,8 @@ class Logger:
         return self._level
 
     @level.setter
-    def level(self, level: LogLevel) -> None:
-        _check_level("Logger.level", level)
-        self._level = level
+    def level(self, level: LogLevel | str) -> None:
+        self._level = named_member("Logger.level", LogLevel, level)
 
     @staticmethod
     def get() -> Logger:
@@ -140,9 +134,10 @@ class Logger:
             Logger._global = Logger()
         return Logger._global
 
-    def log(self, level: LogLevel, msg: str, frequency: LogFrequency = LogFrequency.always) -> None:
+    def log(self, level: LogLevel | str, msg: str, frequency: LogFrequency | str = LogFrequency.always) -> None:
         """Hands `msg` to every output, unless `level` is below the logger's. `LogLevel.none` always passes."""
-        _check_level("log", level)
+        level = named_member("log 'level'", LogLevel, level)
+        frequency = named_member("log 'frequency'", LogFrequency, frequency)
         if not isinstance(msg, str):
             raise TypeError(f"log: 'msg' must be a str, got {msg!r}")
         if level is not LogLevel.none and (self.level is LogLevel.none or level.value < self.level.value):
@@ -235,7 +230,7 @@ class Logger:
         return f"Logger(\n  level = {self.level.name},\n  name = {self.name!r},\n  outputs = {len(self._outputs)},\n)"
 
 
-def log(level: LogLevel, msg: str, frequency: LogFrequency = LogFrequency.always) -> None:
+def log(level: LogLevel | str, msg: str, frequency: LogFrequency | str = LogFrequency.always) -> None:
     """Logs through the global logger."""
     Logger.get().log(level, msg, frequency)
 

@@ -30,6 +30,7 @@ from slangpy._native import (
     TextureUsage,
     TextureView,
 )  # fmt: skip
+from slangpy.base.typed import named_member
 from slangpy.compiler.kernel import create_compute_kernel
 from slangpy.compiler.session import create_session
 from slangpy.graphics.pipeline import create_render_pipeline
@@ -98,12 +99,11 @@ def blit(
     encoder: CommandEncoder,
     dst: Texture | TextureView,
     src: Texture | TextureView,
-    filter: TextureFilteringMode = TextureFilteringMode.linear,
+    filter: TextureFilteringMode | str = TextureFilteringMode.linear,
 ) -> None:
     """Fills the first layer and mip of a texture or view with those of another, scaled to its size and converted to its
     format. Integers are the nearest ones, whatever the filter."""
-    if not isinstance(filter, TextureFilteringMode):
-        raise TypeError(f"blit: 'filter' must be a TextureFilteringMode, got {filter!r}")
+    filter = named_member("blit 'filter'", TextureFilteringMode, filter)
     to, origin = _level("dst", dst), _level("src", src)
     _check("blit", encoder, to, origin)
     if to.kind != origin.kind:

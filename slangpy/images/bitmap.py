@@ -69,7 +69,7 @@ class Bitmap:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         first = args[0] if args else kwargs.get("data", kwargs.get("path", kwargs.get("pixel_format")))
-        if isinstance(first, PixelFormat):
+        if isinstance(first, PixelFormat) or (len(args) > 2 and isinstance(first, str)) or "component_type" in kwargs:
             self._init_empty(*args, **kwargs)
         elif isinstance(first, (str, os.PathLike)):
             self._init_file(*args, **kwargs)
@@ -77,20 +77,21 @@ class Bitmap:
             self._init_array(*args, **kwargs)
 
     def _init_empty(
-        self, pixel_format: PixelFormat, component_type: DataType, width: int, height: int, channel_count: int = 0,
+        self, pixel_format: PixelFormat | str, component_type: DataType | str, width: int, height: int, channel_count: int = 0,
         channel_names: Sequence[str] = (), srgb_gamma: bool | None = None,
     ) -> None:  # fmt: skip
-        fixed = _CHANNELS.get(pixel_format)
+        chosen = member("Bitmap 'pixel_format'", PixelFormat, pixel_format)
+        fixed = _CHANNELS.get(chosen)
         names = texts("Bitmap 'channel_names'", channel_names)
         count = len(fixed) if fixed is not None else (integer("Bitmap 'channel_count'", channel_count, 0) or len(names))
         if fixed is None and count < 1:
             raise NativeValueError("Bitmap: a multi_channel image needs channel_count or channel_names")
         size = integer("Bitmap 'height'", height, 0), integer("Bitmap 'width'", width, 0)
         pixels = np.zeros((*size, count), np.dtype(member("Bitmap 'component_type'", DataType, component_type).name))
-        self._setup(pixels, pixel_format, names, srgb_gamma)
+        self._setup(pixels, chosen, names, srgb_gamma)
 
     def _init_array(
-        self, data: Any, pixel_format: PixelFormat | None = None, channel_names: Sequence[str] | None = None,
+        self, data: Any, pixel_format: PixelFormat | str | None = None, channel_names: Sequence[str] | None = None,
         srgb_gamma: bool | None = None,
     ) -> None:  # fmt: skip
         given, data = data, array_of(data)
@@ -116,7 +117,7 @@ class Bitmap:
             raise NativeValueError(f"Bitmap: {chosen} has {len(wanted)} channels, the array has {count}")
         self._setup(pixels, chosen, names, srgb_gamma)
 
-    def _init_file(self, path: str | os.PathLike[str], format: FileFormat = FileFormat.auto) -> None:
+    def _init_file(self, path: str | os.PathLike[str], format: FileFormat | str = FileFormat.auto) -> None:
         pixels, names, srgb = read_image(os.fspath(path), member("Bitmap 'format'", FileFormat, format))
         known = next((kind for kind, channels in _CHANNELS.items() if channels == names), PixelFormat.multi_channel)
         self._setup(pixels, known, names, srgb)
@@ -245,7 +246,7 @@ class Bitmap:
         return Bitmap(self._pixels[:, :, indices], known, names, self.srgb_gamma)
 
     def convert(
-        self, pixel_format: PixelFormat | None = None, component_type: DataType | None = None,
+        self, pixel_format: PixelFormat | str | None = None, component_type: DataType | str | None = None,
         srgb_gamma: bool | None = None,
     ) -> Bitmap:  # fmt: skip
         """The image with other channels, numbers or curve. Integers stand for 0 to 1; missing alpha is 1."""
@@ -318,13 +319,13 @@ class Bitmap:
         return target
 
     # --- files
-    def write(self, path: str | os.PathLike[str], format: FileFormat = FileFormat.auto, quality: int = -1) -> None:
+    def write(self, path: str | os.PathLike[str], format: FileFormat | str = FileFormat.auto, quality: int = -1) -> None:
         """Writes a file; its format is that of the name's extension. quality: of jpg 0 to 100, of png compression 0 to 9."""
         chosen, quality = member("Bitmap.write 'format'", FileFormat, format), integer("Bitmap.write 'quality'", quality)
         write_image(file_path("Bitmap.write", path), chosen, self._pixels, self._names, self.srgb_gamma, quality)
 
     def write_async(
-        self, path: str | os.PathLike[str], format: FileFormat = FileFormat.auto, quality: int = -1
+        self, path: str | os.PathLike[str], format: FileFormat | str = FileFormat.auto, quality: int = -1
     ) -> Future[None]:  # fmt: skip
         """The same on another thread, of the pixels as they are now; `result()` of the returned future waits. What fails is
         also logged."""
@@ -334,20 +335,20 @@ class Bitmap:
         return pending
 
     @staticmethod
-    def load_from_file(path: str | os.PathLike[str], format: FileFormat = FileFormat.auto) -> Bitmap:
+    def load_from_file(path: str | os.PathLike[str], format: FileFormat | str = FileFormat.auto) -> Bitmap:
         """`Bitmap(path)`."""
         return Bitmap(file_path("Bitmap.load_from_file", path), format)
 
     @staticmethod
     def load_from_numpy(
-        data: Array, pixel_format: PixelFormat | None = None, channel_names: Sequence[str] | None = None,
+        data: Array, pixel_format: PixelFormat | str | None = None, channel_names: Sequence[str] | None = None,
         srgb_gamma: bool | None = None,
     ) -> Bitmap:  # fmt: skip
         """`Bitmap(data, ...)`."""
         return Bitmap(data, pixel_format, channel_names, srgb_gamma)
 
     @staticmethod
-    def read_multiple(paths: Sequence[str | os.PathLike[str]], format: FileFormat = FileFormat.auto) -> list[Bitmap]:
+    def read_multiple(paths: Sequence[str | os.PathLike[str]], format: FileFormat | str = FileFormat.auto) -> list[Bitmap]:
         """Reads several files at once."""
         every = [file_path("Bitmap.read_multiple", path) for path in sequence("Bitmap.read_multiple 'paths'", paths, object)]
         return list(_writers.map(lambda path: Bitmap(path, format), every))

@@ -20,6 +20,7 @@ from .._native import (
     get_format_info,
 )
 from ..base.own_names import own_names
+from ..base.typed import typed_fields
 from ..errors import NativeValueError
 from .bitmap import Bitmap, PixelFormat
 from .dds import DdsImage, NoFormatError, read_dds, starts_dds
@@ -37,6 +38,7 @@ class YAHandling(enum.IntEnum):
 
 
 @own_names
+@typed_fields
 @dataclass(init=False)
 class Options:
     """load_as_normalized: integers of 8 and 16 bits are read as 0 to 1. load_as_srgb: 8-bit images with the curve of sRGB

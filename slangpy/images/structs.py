@@ -99,7 +99,7 @@ class DataStruct:
         self._fields: list[Field] = []
 
     def append(
-        self, name: str | Field, type: DataType | None = None, flags: FieldFlags = FieldFlags.none,
+        self, name: str | Field, type: DataType | str | None = None, flags: FieldFlags | str = FieldFlags.none,
         default_value: float = 0.0, blend: Sequence[tuple[float, str]] = (),
     ) -> DataStruct:  # fmt: skip
         """Adds a field after the others; returns the struct. RuntimeError for a name that it has."""
@@ -185,34 +185,34 @@ class DataStruct:
         )
 
     @staticmethod
-    def type_size(type: DataType) -> int:
+    def type_size(type: DataType | str) -> int:
         """Bytes of a number."""
         return _dtype(member("DataStruct: 'type'", DataType, type)).itemsize
 
     @staticmethod
-    def type_range(type: DataType) -> tuple[float, float]:
+    def type_range(type: DataType | str) -> tuple[float, float]:
         """Least and greatest number."""
         found = _dtype(member("DataStruct: 'type'", DataType, type))
         info: Any = np.finfo(found) if found.kind == "f" else np.iinfo(found)
         return (float(info.min), float(info.max))
 
     @staticmethod
-    def is_integer(type: DataType) -> bool:
+    def is_integer(type: DataType | str) -> bool:
         """Whether the type is of integers."""
         return _dtype(member("DataStruct: 'type'", DataType, type)).kind in "iu"
 
     @staticmethod
-    def is_unsigned(type: DataType) -> bool:
+    def is_unsigned(type: DataType | str) -> bool:
         """Whether the type has no sign."""
         return _dtype(member("DataStruct: 'type'", DataType, type)).kind == "u"
 
     @staticmethod
-    def is_signed(type: DataType) -> bool:
+    def is_signed(type: DataType | str) -> bool:
         """Whether the type has a sign."""
         return _dtype(member("DataStruct: 'type'", DataType, type)).kind != "u"
 
     @staticmethod
-    def is_float(type: DataType) -> bool:
+    def is_float(type: DataType | str) -> bool:
         """Whether the type is of floats."""
         return _dtype(member("DataStruct: 'type'", DataType, type)).kind == "f"
 

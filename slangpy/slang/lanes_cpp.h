@@ -279,8 +279,6 @@ SPY_LANE_INLINE _spy_mask operator!(const _spy_mask& a)
 }
 SPY_LANE_INLINE _spy_mask operator&&(const _spy_mask& a, const _spy_mask& b) { return a & b; }
 SPY_LANE_INLINE _spy_mask operator||(const _spy_mask& a, const _spy_mask& b) { return a | b; }
-/// Those of a that are not in b.
-SPY_LANE_INLINE _spy_mask _spy_without(const _spy_mask& a, const _spy_mask& b) { return a & !b; }
 
 template <class T>
 SPY_LANE_INLINE _spy_lanes<T> _spy_pick(const _spy_mask& m, const _spy_lanes<T>& a, const _spy_lanes<T>& b)

@@ -6,7 +6,7 @@ import enum
 from typing import Any
 
 from .._native import DiffPair, ValueRef
-from ..base.typed import integer, number
+from ..base.typed import integer, member, number
 
 
 class PrimType(enum.Enum):
@@ -16,14 +16,14 @@ class PrimType(enum.Enum):
     derivative = 1
 
 
-def _get(self: DiffPair, kind: PrimType) -> Any:
+def _get(self: DiffPair, kind: PrimType | str) -> Any:
     """The primal or the gradient."""
-    return self.primal if PrimType(kind) is PrimType.primal else self.grad
+    return self.primal if member("DiffPair.get 'kind'", PrimType, kind) is PrimType.primal else self.grad
 
 
-def _set(self: DiffPair, kind: PrimType, value: Any) -> None:
+def _set(self: DiffPair, kind: PrimType | str, value: Any) -> None:
     """Replaces the primal or the gradient."""
-    setattr(self, "primal" if PrimType(kind) is PrimType.primal else "grad", value)
+    setattr(self, "primal" if member("DiffPair.set 'kind'", PrimType, kind) is PrimType.primal else "grad", value)
 
 
 setattr(DiffPair, "get", _get)  # noqa: B010 - methods of a native class

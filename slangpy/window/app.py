@@ -12,7 +12,7 @@ from .. import ui
 from .._native import CommandEncoder, Device as NativeDevice, DeviceType, Format, Texture, TextureUsage, uint3
 from ..base.keys import KeyCode
 from ..base.own_names import own_names
-from ..base.typed import truth
+from ..base.typed import named_member, truth
 from ..device import Device, create_device
 from ..device.live import LiveCode
 from ..images import save_image
@@ -111,10 +111,9 @@ class AppWindow:
     ) -> None:
         if not isinstance(app, App):
             raise TypeError(f"AppWindow: 'app' must be an App, got {app!r}")
-        if not isinstance(surface_format, Format):
-            raise TypeError(f"AppWindow: 'surface_format' must be a Format, got {surface_format!r}")
         self._app = app
-        self._format, self._vsync = surface_format, truth("AppWindow 'enable_vsync'", enable_vsync)
+        self._format = named_member("AppWindow 'surface_format'", Format, surface_format)
+        self._vsync = truth("AppWindow 'enable_vsync'", enable_vsync)
         self._window: Window | None = Window(width, height, title, mode, resizable)
         self._surface = app.device.create_surface(self._window)
         self._context: ui.Context | None = None

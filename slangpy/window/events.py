@@ -129,7 +129,7 @@ class KeyboardEvent:
         """Whether a character was typed."""
         return self.type == KeyboardEventType.input
 
-    def has_modifier(self, modifier: KeyModifier) -> bool:
+    def has_modifier(self, modifier: KeyModifier | str) -> bool:
         """Whether that modifier key is held."""
         return bool(self.mods & member("has_modifier 'modifier'", KeyModifierFlags, modifier))
 
@@ -162,7 +162,7 @@ class MouseEvent:
         """Whether the wheel turned."""
         return self.type == MouseEventType.scroll
 
-    def has_modifier(self, modifier: KeyModifier) -> bool:
+    def has_modifier(self, modifier: KeyModifier | str) -> bool:
         """Whether that modifier key is held."""
         return bool(self.mods & member("has_modifier 'modifier'", KeyModifierFlags, modifier))
 
@@ -205,6 +205,6 @@ class GamepadState:
     right_trigger: float = 0.0
     buttons: int = 0
 
-    def is_button_down(self, button: GamepadButton) -> bool:
+    def is_button_down(self, button: GamepadButton | str) -> bool:
         """Whether that button is held."""
         return bool(self.buttons & (1 << member("is_button_down 'button'", GamepadButton, button)))

@@ -318,7 +318,7 @@ def test_wrong_types_in_dispatches(usable: spy.Device) -> None:
     y = usable.create_buffer(size=40, struct_size=4, usage=RW)
     with pytest.raises(TypeError, match="'command_encoder' must be a CommandEncoder"):
         double.dispatch([1, 1, 1], command_encoder=3, y=y, n=1)
-    with pytest.raises(TypeError, match="'queue' must be a CommandQueueType"):
+    with pytest.raises(TypeError, match="'queue': expected a CommandQueueType"):
         double.dispatch([1, 1, 1], queue=3, y=y, n=1)
     with pytest.raises(ValueError, match="n: 1.0 is not an integer"):
         double.dispatch([1, 1, 1], y=y, n=1.0)

@@ -359,8 +359,8 @@ def test_errors() -> None:
     for dst, src, kind, message in cases:
         with pytest.raises(kind, match=message):
             encoder.blit(dst, src)
-    with pytest.raises(TypeError, match="blit: 'filter' must be a TextureFilteringMode, got 'linear'"):
-        encoder.blit(good, good, "linear")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="blit 'filter': expected a TextureFilteringMode such as linear, got 'line'"):
+        encoder.blit(good, good, "line")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="generate_mips: 'texture' must be a Texture"):
         encoder.generate_mips(good.create_view())  # type: ignore[arg-type]
     for layer in (1, -1):

@@ -144,8 +144,8 @@ def test_wrong_descriptions(device: spy.Device) -> None:
             size(4, 8, row, Type.float16, stride)
     with pytest.raises(ValueError, match="too large"):
         size(2**32 - 1, 2**32 - 1, row, Type.float64)
-    with pytest.raises(TypeError):
-        size(4, 8, "row_major", Type.float16)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="CoopVecMatrixLayout such as slangpy.CoopVecMatrixLayout.row_major, got 'row_mayor'"):
+        size(4, 8, "row_mayor", Type.float16)
 
 
 @pytest.mark.one

@@ -20,7 +20,7 @@ class Collect(LoggerOutput):
 
 def test_wrong_levels_and_texts() -> None:
     logger = Logger(use_default_outputs=False)
-    for call in (lambda: Logger(3), lambda: setattr(logger, "level", "info"), lambda: logger.log(None, "text")):
+    for call in (lambda: Logger(3), lambda: setattr(logger, "level", "inform"), lambda: logger.log(None, "text")):
         with pytest.raises(TypeError, match="expected a LogLevel"):
             call()
     with pytest.raises(TypeError, match="'msg' must be a str"):

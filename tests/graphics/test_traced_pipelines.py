@@ -316,6 +316,25 @@ def test_table_and_dispatch_errors(tracer: spy.Device) -> None:
     assert "ShaderTable" in repr(good)
 
 
+def test_tables_of_other_programs(tracer: spy.Device) -> None:
+    """A table fits the pipelines of its program, whatever their hit groups; not those of another, even if its names fit."""
+    names, tlas = ("first", "magenta", "hit", "hit2"), flat(tracer)
+    one = pipeline(tracer, *names, hit_groups=[HIT], label="one")
+    other = pipeline(tracer, *names, hit_groups=[{"hit_group_name": "hg", "closest_hit_entry_point": "hit2"}])
+    shaders = table(one, miss=["magenta"], hit=["hg"])
+    assert (rays(other, shaders, tlas)[..., :2] == -rays(one, shaders, tlas)[..., :2]).sum() > 8
+    code = tracer.load_module_from_source("tracing_pipelines", SOURCE)
+    for linked in (names, ("magenta", "first", "green", "hit")):
+        foreign = tracer.link_program([code], [code.entry_point(name) for name in linked])
+        wrong = tracer.create_shader_table(foreign, ["first"], ["magenta"], ["hg"])
+        quoted = ", ".join(f"'{name}'" for name in linked)
+        refuses(
+            lambda wrong=wrong: rays(one, wrong, tlas), ValueError, "bind_pipeline 'shader_table'", f"entry points {quoted},",
+            "pipeline 'one' of another program, with 'first', 'magenta', 'hit', 'hit2'", "create_shader_table(pipeline.program",
+        )  # fmt: skip
+    assert rays(one, shaders, tlas)[..., 2].max() > 0  # as before
+
+
 @pytest.mark.null
 def test_null_records_rays() -> None:
     device = spy.Device(type=spy.DeviceType.null)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
 import math
 import os
 import re
@@ -191,8 +190,3 @@ def _cuda_flags(flags: tuple[str, ...]) -> tuple[str, ...]:
             continue
         kept.append(flag)
     return tuple(kept)
-
-
-def reserved(name: str) -> bool:
-    """Whether Python cannot say this name as a keyword argument."""
-    return keyword.iskeyword(name)

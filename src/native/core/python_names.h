@@ -74,6 +74,7 @@ inline constexpr PythonAttribute kernel{"slangpy.compiler.kernel", "ComputePipel
 inline constexpr PythonAttribute compiled_pipeline{"slangpy.graphics.program_pipeline", "ProgramPipeline",
                                                    "compiled_pipeline"};
 inline constexpr PythonAttribute used{"slangpy.compiler.pipeline", "Pipeline", "used"};
+inline constexpr PythonAttribute program{"slangpy.compiler.pipeline", "Pipeline", "program"};
 inline constexpr PythonName buffer_to_torch{"slangpy.device.memory", "buffer_to_torch"};
 inline constexpr PythonName as_array{"slangpy.device.memory", "as_array"};
 inline constexpr PythonName mapped{"slangpy.device.memory", "mapped"};
@@ -83,6 +84,8 @@ inline constexpr PythonName blit{"slangpy.device.resample", "blit"};
 inline constexpr PythonName texture_to_bitmap{"slangpy.images.loader", "texture_to_bitmap"};
 inline constexpr PythonName save_texture{"slangpy.images.save", "save_texture"};
 inline constexpr PythonName native_repr{"slangpy.base.native_repr", "native_repr"};
+inline constexpr PythonName joined_flags{"slangpy.base.typed", "joined_flags"};
+inline constexpr PythonName near_members{"slangpy.base.typed", "near_members"};
 inline constexpr PythonName explain_arguments{"slangpy.base.arguments", "explain_arguments"};
 
 // --- the compiler

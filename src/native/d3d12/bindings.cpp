@@ -5,23 +5,12 @@
 #include "core/error.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace spy {
 
 namespace {
 
 constexpr uint64_t constant_alignment = 256;
-
-void copy_scope(uint8_t* target, uint64_t size, const D3D12Arguments& arguments, size_t scope)
-{
-    const std::span<const uint8_t> bytes = scope < arguments.scopes.size() ? arguments.scopes[scope]
-                                                                           : std::span<const uint8_t>();
-    const uint64_t given = std::min<uint64_t>(bytes.size(), size);
-    if (given)
-        std::memcpy(target, bytes.data(), given);
-    std::memset(target + given, 0, size - given);
-}
 
 } // namespace
 
@@ -153,7 +142,7 @@ void D3D12Bindings::write_sampler(const D3D12RootSignature& root, uint32_t index
 
 // --- all of it
 
-D3D12BoundArguments D3D12Bindings::write(const D3D12RootSignature& root, const D3D12Arguments& arguments)
+D3D12BoundArguments D3D12Bindings::write(const D3D12RootSignature& root, const ArgumentView& arguments)
 {
     // First what may flush: the list that the rest goes on must be the one that holds it.
     D3D12BoundArguments bound;
@@ -186,7 +175,7 @@ D3D12BoundArguments D3D12Bindings::write(const D3D12RootSignature& root, const D
     return bound;
 }
 
-ID3D12GraphicsCommandList* D3D12Bindings::record(D3D12Kernel& kernel, const D3D12Arguments& arguments)
+ID3D12GraphicsCommandList* D3D12Bindings::record(D3D12Kernel& kernel, const ArgumentView& arguments)
 {
     const D3D12RootSignature& root = kernel.root();
     const D3D12BoundArguments bound = write(root, arguments);

@@ -1,15 +1,10 @@
 #pragma once
 // What a launch binds: descriptors of its resources and samplers, and the bytes of its arguments.
+#include "device/list_arguments.h"
 #include "d3d12/pipeline.h"
 #include "d3d12/queue.h"
 
 namespace spy {
-
-/// Arguments of a launch as the recording code reads them.
-struct D3D12Arguments {
-    std::span<const std::span<const uint8_t>> scopes;
-    std::span<const ref<Object>> slots;
-};
 
 /// The texture of a texture or of a view of one; null for other objects.
 D3D12Texture* bound_texture(Object* object);
@@ -31,10 +26,10 @@ public:
     {
     }
     /// Binds everything in the open list, to which the dispatch itself goes then.
-    ID3D12GraphicsCommandList* record(D3D12Kernel& kernel, const D3D12Arguments& arguments);
+    ID3D12GraphicsCommandList* record(D3D12Kernel& kernel, const ArgumentView& arguments);
 
     /// For draws, in these steps. Writes descriptors and bytes; may flush.
-    D3D12BoundArguments write(const D3D12RootSignature& root, const D3D12Arguments& arguments);
+    D3D12BoundArguments write(const D3D12RootSignature& root, const ArgumentView& arguments);
     /// Brings what the slots name into the state in which shaders use it, but for the textures of `except`.
     void prepare_slots(const D3D12RootSignature& root, std::span<const ref<Object>> objects,
                        std::span<D3D12Texture* const> except);

@@ -6,15 +6,11 @@
 namespace spy {
 
 void D3D12Recorder::record_launch(D3D12Kernel& kernel, const std::array<uint32_t, 3>& groups,
-                                  const D3D12Arguments& arguments)
+                                  const ArgumentView& arguments)
 {
     if (!groups[0] || !groups[1] || !groups[2])
         return;
-    const auto& limit = m_info.limits.max_compute_dispatch_thread_groups;
-    if (groups[0] > limit[0] || groups[1] > limit[1] || groups[2] > limit[2])
-        fail_value("kernel '", kernel.label(), "': ", groups[0], " x ", groups[1], " x ", groups[2],
-                   " thread groups are more than ", m_info.adapter_name, " allows (", limit[0], " x ", limit[1], " x ",
-                   limit[2], ")");
+    check_group_counts(m_info, kernel.label(), groups);
     m_bindings.record(kernel, arguments)->Dispatch(groups[0], groups[1], groups[2]);
     m_queue.barriers.note_writes();
     m_queue.timeline.note_label(kernel.label());

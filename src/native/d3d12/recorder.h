@@ -52,7 +52,7 @@ public:
     }
     /// While somebody measures, between two timestamps.
     void record_timed(Device& device, const Command& command);
-    void record_launch(D3D12Kernel& kernel, const std::array<uint32_t, 3>& groups, const D3D12Arguments& arguments);
+    void record_launch(D3D12Kernel& kernel, const std::array<uint32_t, 3>& groups, const ArgumentView& arguments);
     void record_copy(D3D12Block& to, uint64_t to_offset, D3D12Block& from, uint64_t from_offset, uint64_t size);
     /// Tightly packed rows in `data`.
     void record_texture_upload(D3D12Texture& texture, uint32_t layer, uint32_t mip, Offset3 offset, Extent3 extent,

@@ -3,7 +3,6 @@
 #include "core/error.h"
 
 #include <algorithm>
-#include <cctype>
 
 namespace spy {
 
@@ -112,16 +111,6 @@ const Backend* find_backend(DeviceType type)
 }
 
 const char* device_type_name(DeviceType type) { return type_names[size_t(type)]; }
-
-DeviceType device_type_from_name(std::string_view name, bool& found)
-{
-    std::string lower(name);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return char(std::tolower(c)); });
-    for (size_t i = 0; i < std::size(type_names); ++i)
-        if ((found = lower == type_names[i]))
-            return DeviceType(i);
-    return DeviceType::automatic;
-}
 
 ref<Device> create_device(const DeviceDesc& desc)
 {

@@ -12,8 +12,6 @@ Backend vulkan_backend();
 Backend d3d12_backend();
 
 const char* device_type_name(DeviceType type);
-/// Any case; automatic when unknown is false in `found`.
-DeviceType device_type_from_name(std::string_view name, bool& found);
 
 /// The row of a type, or null when this build has none.
 const Backend* find_backend(DeviceType type);

@@ -145,6 +145,22 @@ ref<RayTracingPipeline> Device::create_ray_tracing_pipeline(const RayTracingPipe
     fail(ErrorKind::not_implemented, ray_create_call, " is not implemented by this ", m_info.api_name, " device");
 }
 
+ShaderTable::ShaderTable(ref<Device> device, ShaderTableDesc desc, const ProgramLayout& layout, ref<Object> program)
+    : DeviceObject(std::move(device)),
+      m_desc(std::move(desc)),
+      m_program(std::move(program)),
+      m_entry_points(names_of_entry_points(layout))
+{
+}
+
+std::string names_of_entry_points(const ProgramLayout& layout)
+{
+    std::string names;
+    for (const EntryPoint& entry : layout.entry_points)
+        names += (names.empty() ? "'" : ", '") + entry.name + "'";
+    return names;
+}
+
 void check_shader_table(const ProgramLayout& layout, const ShaderTableDesc& desc, const char* call)
 {
     check_names(layout, desc.ray_gen_entry_points, ShaderStage::ray_generation, "ray_gen_entry_points", call);

@@ -53,14 +53,19 @@ struct ShaderTableDesc {
     std::vector<std::string> ray_gen_entry_points, miss_entry_points, hit_group_names, callable_entry_points;
 };
 
-/// Host data alone: pipelines know where their shaders are.
+/// Host data alone: pipelines know where their shaders are. `program`: whose entry points these are, if anyone asks;
+/// `layout` is of the same.
 class ShaderTable : public DeviceObject {
 public:
-    ShaderTable(ref<Device> device, ShaderTableDesc desc) : DeviceObject(std::move(device)), m_desc(std::move(desc)) { }
+    ShaderTable(ref<Device> device, ShaderTableDesc desc, const ProgramLayout& layout, ref<Object> program);
     const ShaderTableDesc& desc() const { return m_desc; }
+    const ref<Object>& program() const { return m_program; }
+    const std::string& entry_points() const { return m_entry_points; } ///< all of the program, for messages
 
 private:
     ShaderTableDesc m_desc;
+    ref<Object> m_program;
+    std::string m_entry_points;
 };
 
 /// NotImplementedError unless the device has ray-tracing pipelines.
@@ -71,6 +76,8 @@ void check_ray_tracing_pipeline(const Device* device, const RayTracingPipelineDe
 ref<RayTracingPipeline> create_ray_tracing_pipeline(Device* device, const RayTracingPipelineDesc& desc);
 /// ValueError for names of entry points that the program lacks, or has in another stage.
 void check_shader_table(const ProgramLayout& layout, const ShaderTableDesc& desc, const char* call);
+/// The names of a program's entry points, for messages.
+std::string names_of_entry_points(const ProgramLayout& layout);
 /// ValueError for names that the pipeline does not have.
 void check_shader_table(const RayTracingPipeline& pipeline, const ShaderTable& table, const char* call);
 

@@ -154,8 +154,6 @@ std::span<uint8_t> ShaderObject::bytes(uint32_t scope)
     return m_scopes[scope];
 }
 
-Object* ShaderObject::resource(uint32_t slot) const { return slot < m_slots.size() ? m_slots[slot].get() : nullptr; }
-
 void ShaderObject::set_resource(uint32_t slot, ref<Object> resource)
 {
     if (slot >= m_slots.size())

@@ -66,7 +66,6 @@ public:
 
     std::span<uint8_t> bytes(uint32_t scope);
     size_t slot_count() const { return m_slots.size(); }
-    Object* resource(uint32_t slot) const;
     /// `resource` may be null: explicitly nothing.
     void set_resource(uint32_t slot, ref<Object> resource);
     /// The object that stands in for the block at `scope`, or null.

@@ -212,14 +212,6 @@ int64_t element_count(const TypeLayout& layout)
     }
 }
 
-int64_t ScalarGrid::count() const
-{
-    int64_t total = 1;
-    for (uint32_t axis = 0; axis < rank; ++axis)
-        total *= shape[axis];
-    return total;
-}
-
 std::string ScalarGrid::shape_text() const
 {
     std::string text = "(";

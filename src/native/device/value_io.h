@@ -209,7 +209,6 @@ struct ScalarGrid {
     uint32_t rank = 0;
     int64_t shape[max_rank] = {}, stride[max_rank] = {}; ///< strides in bytes
 
-    int64_t count() const;
     std::string shape_text() const; ///< "(4, 3)"
     void push(int64_t size, int64_t step);
 };

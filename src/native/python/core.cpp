@@ -140,8 +140,9 @@ nb::object enum_from(nb::handle value, const char* what, nb::handle type)
         const nb::object members = type.attr("__members__");
         if (PySequence_Contains(members.ptr(), value.ptr()) == 1)
             return members[value];
-        const nb::list near(nb::module_::import_("difflib").attr("get_close_matches")(value, nb::list(members), 1));
-        for (nb::handle member : near)
+        if (nb::object flags = in_python::joined_flags.get()(type, value); !flags.is_none())
+            return flags;
+        for (nb::handle member : nb::list(in_python::near_members.get()(type, value)))
             expected += cat(" such as slangpy.", name, ".", nb::cast<std::string>(member));
     }
     fail_field(what, value, expected.c_str());

@@ -1,3 +1,4 @@
+// What sources say about functions, words and views, for the Python side of plans.
 #include "slang/facts.h"
 
 #include "slang/syntax/parser.h"
@@ -20,7 +21,7 @@ void add_once(List& list, std::string_view text)
         list.emplace_back(text);
 }
 
-/// `f` of a call of `f`, `a.f`, `f<int>`; empty of others.
+/// The `f` in calls such as `f(x)`, `a.f(x)`, `f<int>(x)`; empty for other calls.
 std::string_view called_name(const Tree& tree, NodeId call)
 {
     NodeId callee = tree.child(call, 0);
@@ -29,14 +30,14 @@ std::string_view called_name(const Tree& tree, NodeId call)
     return tree.is(callee, Kind::name) || tree.is(callee, Kind::member) ? tree.main(callee) : std::string_view();
 }
 
-/// `float[2]` of `float x[2]`, too.
+/// The type with its array part: `float[2]` for `float x[2]`.
 std::string plain_type(const Tree& tree, NodeId declarator)
 {
     const NodeId type = type_of(tree, declarator);
     return (type == none ? std::string() : tree.plain(type)) + tree.plain(tree.child(declarator, 0));
 }
 
-/// Words of macros' bodies, and a "static" that is not constant among them.
+/// Whether a macro declares a static variable that is not constant.
 bool declares_static(const Macro& macro)
 {
     const std::vector<Token> tokens = tokens_of(macro.body).tokens;
@@ -307,8 +308,8 @@ public:
 
     unsigned uses(const std::string& function, size_t index, const Fields& fields)
     {
-        const auto [known, is_new] = m_known.try_emplace({function, index, fields},
-                                                         0); // of a recursion: the rest says it
+        // 0 for a call of itself: what the function does is found by the rest of its body
+        const auto [known, is_new] = m_known.try_emplace({function, index, fields}, 0);
         if (!is_new)
             return known->second;
         unsigned found = 0;
@@ -341,7 +342,7 @@ public:
     }
 
 private:
-    /// Whether all that a body does with a variable can be seen.
+    /// Whether a body was parsed whole and no macro has the name of the variable.
     bool is_plain(NodeId function, uint32_t variable) const
     {
         return m_tree.is_understood(function) && !m_facts.is_macro(m_scopes.variables()[variable].name);
@@ -358,7 +359,7 @@ private:
         return found;
     }
 
-    /// One use of a view, or of a struct that `fields` leads through to one.
+    /// What one mention of a variable does: a view, or a struct in which `fields` leads to one.
     unsigned use(NodeId whole, const Fields& fields)
     {
         const NodeId parent = m_tree.parent(whole);
@@ -405,7 +406,8 @@ private:
         return name == "diff" ? unsigned(uses_gradient) : name == "primal" ? use(node, {}) : unsigned(unknown_use);
     }
 
-    /// The uses of a field in methods of a name: by itself, or after `this.`. `others`: of `this` as a whole.
+    /// What the methods of a name do with a field, written alone or after `this.`. `is_plain`: whether they use `this`
+    /// for nothing else.
     unsigned in_methods(const std::string& method, std::string_view field, const Fields& fields, bool& is_plain)
     {
         unsigned found = 0;
@@ -470,7 +472,7 @@ private:
 
 unsigned Facts::view_uses(const std::string& function, size_t index, const Fields& fields) const
 {
-    return ViewFinder(*this).uses(function, index, fields); // what it knows on its way is true of one question alone
+    return ViewFinder(*this).uses(function, index, fields); // a new finder, as what one remembers fits one question
 }
 
 std::optional<std::vector<std::pair<std::string, size_t>>> Facts::differentiates(const std::string& function,

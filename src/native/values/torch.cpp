@@ -1,3 +1,4 @@
+// torch tensors: what they hold, read through DLPack, torch's own C functions or Python; checks before they are used.
 #include "values/torch.h"
 #include "core/class_name.h"
 #include "core/gil.h"
@@ -22,7 +23,7 @@ const DLPackExchangeAPI* find_exchange(PyTypeObject* type)
         return nullptr;
     auto* found = static_cast<const DLPackExchangeAPI*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
     if (!found)
-        PyErr_Clear(); // a capsule of another kind: the Python protocol serves
+        PyErr_Clear(); // a capsule of another kind: tensors are read through Python
     while (found && found->header.version.major > DLPACK_MAJOR_VERSION)
         found = reinterpret_cast<const DLPackExchangeAPI*>(found->header.prev_api);
     return found && found->dltensor_from_py_object_no_sync && found->current_work_stream ? found : nullptr;
@@ -142,8 +143,8 @@ TorchMemory memory_through_python(PyObject* object)
                  "give it its memory back before the call");
 }
 
-/// Elements without memory: of a storage that was freed or made smaller, or of wrappers. `known`: of the storage, where
-/// it was read with the rest.
+/// Raises where elements have no memory: their storage was freed or made smaller, or the tensor wraps another one.
+/// `known`: the storage, if it was read together with the tensor.
 void check_memory(PyObject* object, TorchTensor& tensor, const TorchMemory* known)
 {
     const uint64_t item = scalar_info(tensor.scalar).size, reach = reach_of(item, tensor.shape, tensor.strides);
@@ -295,7 +296,7 @@ void check_torch_storage(nb::handle tensor, const std::string& what)
         item = nb::cast<uint64_t>(nb::object(tensor.attr("element_size")()));
         memory = memory_through_python(tensor.ptr());
     } catch (nb::python_error&) {
-        return; // no memory, or none with strides: whoever reads it says so
+        return; // no memory, or none with strides: the reader of the tensor raises the error
     }
     const uint64_t reach = reach_of(item, shape, strides), needed = memory.before * item + reach;
     if (reach && memory.size < needed)
@@ -308,7 +309,7 @@ TorchGuard::TorchGuard(PyObject* tensor, const TorchPlace& place, std::string wh
       m_what(std::move(what))
 {
     TorchMemory memory;
-    read_inner_place(tensor, memory); // what it needs of torch is looked up here, where the lock is held
+    read_inner_place(tensor, memory); // looks up what it needs of torch while the lock is held
 }
 
 TorchGuard::~TorchGuard()
@@ -437,14 +438,14 @@ void refuse_tangent(PyObject* tensor)
 
 namespace {
 
-/// torch's way for several tensors in a tuple; false where this torch has none.
+/// By torch's function for a tuple of tensors; false if this version of torch has none.
 bool bump_at_once(PyObject* tensors)
 {
     static PyObject* const function =
         nb::object(nb::getattr(torch().attr("_C"), "_increment_version", nb::none())).release().ptr();
     if (function != Py_None && nb::steal(PyObject_CallOneArg(function, tensors)).is_valid())
         return true;
-    PyErr_Clear(); // of a torch that takes one tensor at a time
+    PyErr_Clear(); // an older torch, whose function takes one tensor
     return false;
 }
 
@@ -456,8 +457,7 @@ void bump_without_version(PyObject* tensor)
         PyErr_Clear(); // a subclass
     else if (inference.ptr() == Py_True && torch().attr("is_inference_mode_enabled")().ptr() != Py_True)
         fail_runtime("Inplace update to inference tensor outside InferenceMode is not allowed."
-                     "You can make a clone to get a "
-                     "normal tensor before doing inplace update.");
+                     "You can make a clone to get a normal tensor before doing inplace update.");
 }
 
 void bump_through_python(PyObject* tensor)

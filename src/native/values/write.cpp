@@ -261,7 +261,7 @@ bool is_tensor_struct(const TypeLayout& layout)
     return layout.find_field("_primal") || layout.find_field("_data") || layout.find_field("_shape");
 }
 
-/// Memory reached by pointer is in no slot, so the launch cannot check whose it is.
+/// Memory that a kernel reaches by pointer is in no slot, so its device is checked here and not at the launch.
 void check_owner(const Place& place, const Object* owner, const ValuePath& path)
 {
     const auto* buffer = dynamic_cast<const Buffer*>(owner);
@@ -269,7 +269,7 @@ void check_owner(const Place& place, const Object* owner, const ValuePath& path)
         check_same_device(place.object->device(), buffer, cat("'", path.str(), "'").c_str());
 }
 
-/// Fields of a tensor type from Tensor.uniforms(): those that this kind of tensor has.
+/// The fields that a struct for tensors has, from Tensor.uniforms().
 void write_tensor(const TypeLayout& layout, const Place& place, PyObject* tensor, const ValuePath& path)
 {
     if (const FieldLayout* primal = layout.find_field("_primal")) {
@@ -289,9 +289,9 @@ void write_tensor(const TypeLayout& layout, const Place& place, PyObject* tensor
     nb::object uniforms = nb::handle(tensor).attr(in_python::uniforms.name)();
     if (!PyDict_Check(uniforms.ptr()))
         fail_at(path, ErrorKind::type, "uniforms() did not return a dict");
-    std::vector<std::string> not_in_struct; // gradient pointers and the like of other tensor kinds
+    std::vector<std::string> not_in_struct; // what other kinds of tensors need, such as pointers to gradients
     write_dict(layout, place, uniforms.ptr(), path, &not_in_struct);
-    nb::object storage = attribute(tensor, "storage"); // a Tensor may be pointed elsewhere later, its storage not
+    nb::object storage = attribute(tensor, "storage"); // kept alive itself: the Tensor may get another one later
     if (nb::isinstance<Buffer>(storage)) {
         check_owner(place, nb::cast<Buffer*>(storage), path);
         keep_at(place, ref<Object>(nb::cast<Buffer*>(storage)));
@@ -326,7 +326,7 @@ Outcome write_struct(const TypeLayout& layout, const Place& place, PyObject* val
     return Outcome::unknown;
 }
 
-/// An object that fills a cursor by itself. It may keep the cursor, so plain memory is lent as a copy.
+/// An object that fills a cursor by itself. It may keep the cursor, so instead of plain memory it gets a copy.
 bool write_by_method(const TypeLayout& layout, const Place& place, PyObject* value, const ValuePath& path)
 {
     nb::object method = attribute(value, "write_to_cursor");

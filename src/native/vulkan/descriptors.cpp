@@ -59,16 +59,6 @@ void record_push_constants(const VulkanFunctions& vk, VkCommandBuffer commands, 
 
 } // namespace
 
-void copy_scope(uint8_t* target, uint64_t size, const ArgumentView& arguments, size_t scope)
-{
-    const std::span<const uint8_t> bytes = scope < arguments.scopes.size() ? arguments.scopes[scope]
-                                                                           : std::span<const uint8_t>();
-    const uint64_t given = std::min<uint64_t>(bytes.size(), size);
-    if (given)
-        std::memcpy(target, bytes.data(), given);
-    std::memset(target + given, 0, size - given);
-}
-
 uint64_t uniform_bytes(const VulkanContext& context, const VulkanBindings& kernel)
 {
     const uint64_t alignment = uniform_alignment(context);

@@ -1,18 +1,10 @@
 #pragma once
 // Descriptor sets of launches, and the uniform bytes that they point to.
+#include "device/list_arguments.h"
 #include "vulkan/pipeline.h"
 #include "vulkan/queue.h"
 
 namespace spy {
-
-/// Arguments of a launch as the recording code reads them.
-struct ArgumentView {
-    std::span<const std::span<const uint8_t>> scopes;
-    std::span<const ref<Object>> slots;
-};
-
-/// Bytes of a scope, with zeros where the caller gave none.
-void copy_scope(uint8_t* target, uint64_t size, const ArgumentView& arguments, size_t scope);
 
 /// What the uniform bytes of one launch or draw take of a slice.
 uint64_t uniform_bytes(const VulkanContext& context, const VulkanBindings& kernel);

@@ -30,11 +30,7 @@ void VulkanRecorder::record_launch(VulkanKernel& kernel, const std::array<uint32
 {
     if (!groups[0] || !groups[1] || !groups[2])
         return;
-    const auto& limit = m_info.limits.max_compute_dispatch_thread_groups;
-    if (groups[0] > limit[0] || groups[1] > limit[1] || groups[2] > limit[2])
-        fail_value("kernel '", kernel.label(), "': ", groups[0], " x ", groups[1], " x ", groups[2],
-                   " thread groups are more than ", m_info.adapter_name, " allows (", limit[0], " x ", limit[1], " x ",
-                   limit[2], ")");
+    check_group_counts(m_info, kernel.label(), groups);
     if (kernel.rays()) [[unlikely]] {
         const uint32_t* size = kernel.layout().group_size;
         const std::array<uint32_t, 3> dimensions{groups[0] * size[0], groups[1] * size[1], groups[2] * size[2]};

@@ -136,14 +136,7 @@ SpirvOptions spirv_options(VulkanDevice& owner, const VulkanBindings& bindings, 
 ref<Kernel> VulkanDevice::create_kernel(const KernelDesc& desc)
 {
     require_open("create_kernel");
-    const DeviceLimits& limits = m_info.limits;
-    const uint32_t* group = desc.layout->group_size;
-    const uint64_t threads = uint64_t(group[0]) * group[1] * group[2];
-    if (threads > limits.max_compute_threads_per_group || group[0] > limits.max_compute_thread_group_size[0] ||
-        group[1] > limits.max_compute_thread_group_size[1] || group[2] > limits.max_compute_thread_group_size[2])
-        fail_value("kernel '", desc.label, "': a group of ", group[0], " x ", group[1], " x ", group[2],
-                   " threads is larger than this device allows (", limits.max_compute_threads_per_group,
-                   " threads in all)");
+    check_group_size(m_info.limits, desc);
     return ref<Kernel>(new VulkanKernel(ref<Device>(this), desc));
 }
 

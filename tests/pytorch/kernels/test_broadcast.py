@@ -6,41 +6,12 @@ from typing import Any
 
 import pytest
 
+from . import test_host_functions
+
 torch = pytest.importorskip("torch")
 
-SOURCE = """
-uint2 cell() { return (cudaBlockIdx() * cudaBlockDim() + cudaThreadIdx()).xy; }
-[BackwardDifferentiable] float sq(float x) { return x * x; }
-[CudaKernel] void fwd_kernel(TensorView<float> x, TensorView<float> y)
-{
-    uint2 i = cell();
-    if (i.x < x.size(0) && i.y < x.size(1)) y[i] = sq(x[i]);
-}
-float seed(TensorView<float> dy, uint2 i) { return dy.load(i); }
-[CudaKernel] void bwd_kernel(TensorView<float> x, TensorView<float> dy, TensorView<float> dx)
-{
-    uint2 i = cell();
-    if (i.x >= x.size(0) || i.y >= x.size(1)) return;
-    DifferentialPair<float> p = diffPair(x[i]);
-    bwd_diff(sq)(p, seed(dy, i));
-    dx[i] = p.d;
-}
-[TorchEntryPoint] TorchTensor<float> square_fwd(TorchTensor<float> x)
-{
-    var y = TorchTensor<float>.alloc(x.size(0), x.size(1));
-    let block = uint3(16, 16, 1);
-    let grid = uint3((x.size(0) + 15) / 16, (x.size(1) + 15) / 16, 1);
-    __dispatch_kernel(fwd_kernel, grid, block)(x, y);
-    return y;
-}
-[TorchEntryPoint] TorchTensor<float> square_bwd(TorchTensor<float> x, TorchTensor<float> dy)
-{
-    var dx = TorchTensor<float>.zerosLike(x);
-    let block = uint3(16, 16, 1);
-    let grid = uint3((x.size(0) + 15) / 16, (x.size(1) + 15) / 16, 1);
-    __dispatch_kernel(bwd_kernel, grid, block)(x, dy, dx);
-    return dx;
-}
+SEED = "float seed(TensorView<float> dy, uint2 i) { return dy.load(i); }\n"
+SOURCE = test_host_functions.SQUARE.replace("dy[i]", "seed(dy, i)").replace("[CudaKernel] void bwd", SEED + "[CudaKernel] void bwd") + """
 [AutoPyBindCUDA] [CudaKernel] [Differentiable]
 void square(DiffTensorView input, DiffTensorView output)
 {

@@ -2,6 +2,7 @@
 #include "python/bindings.h"
 
 #include "python/cursor/bindings.h"
+#include "python/members.h"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -365,7 +366,9 @@ void bind_buffer_cursor(nb::module_& m)
             nb::arg("load_before_write") = true)
         .def(
             "__init__",
-            [](C* self, DeviceType, nb::handle layout, uint64_t element_count) {
+            [](C* self, Member<"BufferCursor 'device_type'", DeviceType> type, nb::handle layout,
+               uint64_t element_count) {
+                (void)DeviceType(type);
                 // the layout already is the device type's
                 new (self) C(layout_from_python(layout, "BufferCursor"), element_count);
                 remember_source(*self, layout);

@@ -1,6 +1,6 @@
 // Acceleration structures, instance lists, and the commands that build them.
 #include "python/device/rays.h"
-#include "python/integers.h"
+#include "python/members.h"
 
 namespace spy {
 
@@ -192,7 +192,9 @@ void bind_acceleration_commands(EncoderClass& encoder)
              "Builds `dst`. `src`: what an update starts from, which may be `dst`.")
         .def(
             "copy_acceleration_structure",
-            [](CommandEncoder& e, nb::handle dst, nb::handle src, AccelerationStructureCopyMode mode) {
+            [](CommandEncoder& e, nb::handle dst, nb::handle src,
+               Member<"copy_acceleration_structure 'mode'", AccelerationStructureCopyMode> given) {
+                const AccelerationStructureCopyMode mode = given;
                 auto to = structure_from(dst, "copy_acceleration_structure 'dst'");
                 auto from = structure_from(src, "copy_acceleration_structure 'src'");
                 GilRelease release; // may wait for the compacted size
@@ -201,7 +203,7 @@ void bind_acceleration_commands(EncoderClass& encoder)
             nb::arg("dst"), nb::arg("src"), nb::arg("mode"),
             nb::sig(
                 "def copy_acceleration_structure(self, dst: AccelerationStructure, src: AccelerationStructure, mode: "
-                "AccelerationStructureCopyMode) -> None"),
+                "AccelerationStructureCopyMode | str) -> None"),
             "compact: `dst` has the compacted size, which was queried and submitted before.")
         .def(
             "query_acceleration_structure_properties",

@@ -1,7 +1,7 @@
 // Encoders, submission.
 #include "python/device/rays.h"
 #include "python/device/pass_markers.h"
-#include "python/integers.h"
+#include "python/members.h"
 #include "core/python_names.h"
 
 #include <nanobind/stl/array.h>
@@ -112,7 +112,9 @@ void bind_pass(nb::module_& m)
         .def("__exit__", [](ComputePassEncoder& p, nb::args) { p.end(); });
 }
 
-void note_texture_state(CommandEncoder& encoder, const ref<Texture>& texture, nb::handle range)
+using TextureState = Member<"set_texture_state 'state'", ResourceState>;
+
+void note_texture_state(CommandEncoder& encoder, const ref<Texture>& texture, nb::handle range, ResourceState)
 {
     encoder.check_recording("set_texture_state");
     check_same_device(encoder.device(), texture.get(), "set_texture_state 'texture'");
@@ -199,18 +201,21 @@ void bind_encoder_rest(EncoderClass& cls)
     using Marker = command::DebugMarker::Kind;
     cls.def(
            "set_buffer_state",
-           [](E& e, ref<Buffer> buffer, ResourceState) {
+           [](E& e, ref<Buffer> buffer, Member<"set_buffer_state 'state'", ResourceState> state) {
+               (void)ResourceState(state);
                e.check_recording("set_buffer_state");
                check_same_device(e.device(), buffer.get(), "set_buffer_state 'buffer'");
            },
            nb::arg("buffer"), nb::arg("state"), "A hint; barriers are implicit.")
         .def(
             "set_texture_state",
-            [](E& e, ref<Texture> texture, ResourceState) { note_texture_state(e, texture, nb::none()); },
+            [](E& e, ref<Texture> texture, TextureState state) { note_texture_state(e, texture, nb::none(), state); },
             nb::arg("texture"), nb::arg("state"), "A hint; barriers are implicit.")
         .def(
             "set_texture_state",
-            [](E& e, ref<Texture> texture, nb::handle range, ResourceState) { note_texture_state(e, texture, range); },
+            [](E& e, ref<Texture> texture, nb::handle range, TextureState state) {
+                note_texture_state(e, texture, range, state);
+            },
             nb::arg("texture"), nb::arg("range"), nb::arg("state"))
         .def(
             "push_debug_group",
@@ -257,7 +262,7 @@ void bind_encoder(nb::module_& m)
     cls.def(
         "blit", [](nb::handle self, nb::args args, nb::kwargs kwargs) { in_python::blit.get()(self, *args, **kwargs); },
         nb::sig("def blit(self, dst: Texture | TextureView, src: Texture | TextureView, "
-                "filter: TextureFilteringMode = ...) -> None"),
+                "filter: TextureFilteringMode | str = ...) -> None"),
         "Fills the first layer and mip of a texture or view with those of another, scaled and converted.");
     bind_render_pass(m, cls);
     bind_acceleration_commands(cls);

@@ -1,6 +1,7 @@
 // Matrices of cooperative vectors. The forms that take NumPy arrays are slangpy/device/coop_vec.py.
 #include "python/device/bindings.h"
 
+#include "python/members.h"
 #include "device/coop_vec.h"
 
 namespace spy {
@@ -100,8 +101,9 @@ void bind_coop_vec(nb::module_& m, nb::class_<Device, Object>& cls)
     bind_matrices(m);
     cls.def(
            "get_coop_vec_matrix_size",
-           [](Device& device, nb::handle rows, nb::handle cols, CoopVecMatrixLayout layout, ScalarType element_type,
-              nb::handle stride) {
+           [](Device& device, nb::handle rows, nb::handle cols,
+              Member<"get_coop_vec_matrix_size 'layout'", CoopVecMatrixLayout> layout,
+              Member<"get_coop_vec_matrix_size 'element_type'", ScalarType> element_type, nb::handle stride) {
                constexpr const char* call = "get_coop_vec_matrix_size";
                const CoopVecMatrixDesc desc{uint32_t(uint_from(rows, "get_coop_vec_matrix_size 'rows'", ~0u)),
                                             uint32_t(uint_from(cols, "get_coop_vec_matrix_size 'cols'", ~0u)),
@@ -113,15 +115,16 @@ void bind_coop_vec(nb::module_& m, nb::class_<Device, Object>& cls)
                return coop_vec_matrix_size(&device, desc, call);
            },
            nb::arg("rows"), nb::arg("cols"), nb::arg("layout"), nb::arg("element_type"), nb::arg("row_col_stride") = 0,
-           nb::sig(
-               "def get_coop_vec_matrix_size(self, rows: int, cols: int, layout: CoopVecMatrixLayout, element_type: "
-               "ScalarType, row_col_stride: int = 0) -> int"),
+           nb::sig("def get_coop_vec_matrix_size(self, rows: int, cols: int, layout: CoopVecMatrixLayout | str, "
+                   "element_type: ScalarType | str, row_col_stride: int = 0) -> int"),
            "Bytes of a matrix of cooperative vectors. row_col_stride: bytes from one row or column to the next, 0 for "
            "packed. NotImplementedError for the optimal layouts where the device lacks the feature cooperative_vector.")
         .def(
             "create_coop_vec_matrix_desc",
-            [](Device& device, nb::handle rows, nb::handle cols, CoopVecMatrixLayout layout, ScalarType element_type,
-               nb::handle offset, nb::handle stride) {
+            [](Device& device, nb::handle rows, nb::handle cols,
+               Member<"create_coop_vec_matrix_desc 'layout'", CoopVecMatrixLayout> layout,
+               Member<"create_coop_vec_matrix_desc 'element_type'", ScalarType> element_type, nb::handle offset,
+               nb::handle stride) {
                 constexpr const char* call = "create_coop_vec_matrix_desc";
                 const CoopVecMatrixDesc desc{uint32_t(uint_from(rows, "create_coop_vec_matrix_desc 'rows'", ~0u)),
                                              uint32_t(uint_from(cols, "create_coop_vec_matrix_desc 'cols'", ~0u)),
@@ -134,8 +137,8 @@ void bind_coop_vec(nb::module_& m, nb::class_<Device, Object>& cls)
             },
             nb::arg("rows"), nb::arg("cols"), nb::arg("layout"), nb::arg("element_type"), nb::arg("offset") = 0,
             nb::arg("row_col_stride") = 0,
-            nb::sig("def create_coop_vec_matrix_desc(self, rows: int, cols: int, layout: CoopVecMatrixLayout, "
-                    "element_type: ScalarType, offset: int = 0, row_col_stride: int = 0) -> CoopVecMatrixDesc"),
+            nb::sig("def create_coop_vec_matrix_desc(self, rows: int, cols: int, layout: CoopVecMatrixLayout | str, "
+                    "element_type: ScalarType | str, offset: int = 0, row_col_stride: int = 0) -> CoopVecMatrixDesc"),
             "A matrix of cooperative vectors, with its size and stride filled in, as get_coop_vec_matrix_size has it.")
         .def("_convert_coop_vec_matrices", &convert_host, nb::arg("call"), nb::arg("dst"), nb::arg("dst_descs"),
              nb::arg("src"), nb::arg("src_descs"),

@@ -186,6 +186,19 @@ void bind_sampler_desc(nb::module_& m)
         });
 }
 
+nb::object log_level_type() { return nb::module_::import_("slangpy._native").attr("LogLevel"); }
+
+template <auto Member>
+Field<PyDeviceDesc> level_field(const char* name)
+{
+    return {name, "LogLevel | str", "Least severe message logged.",
+            [](const PyDeviceDesc& desc) -> nb::object { return desc.*Member; },
+            [](PyDeviceDesc& desc, nb::handle value, const char* what) {
+                const nb::object type = log_level_type();
+                desc.*Member = value.type().is(type) ? nb::borrow(value) : enum_from(value, what, type);
+            }};
+}
+
 void bind_device_desc(nb::module_& m)
 {
     using D = PyDeviceDesc;
@@ -194,10 +207,9 @@ void bind_device_desc(nb::module_& m)
         {
             field<D, &D::type>("type", "DeviceType", "Kind of device."),
             field<D, &D::enable_debug_layers>("enable_debug_layers", "bool", "Turn on the API's own checking layers."),
-            field<D, &D::debug_layers_log_level>("debug_layers_log_level", "LogLevel", "Least severe message logged."),
+            level_field<&D::debug_layers_log_level>("debug_layers_log_level"),
             field<D, &D::enable_rhi_validation>("enable_rhi_validation", "bool", "Check every call."),
-            field<D, &D::rhi_validation_log_level>("rhi_validation_log_level", "LogLevel",
-                                                   "Least severe message logged."),
+            level_field<&D::rhi_validation_log_level>("rhi_validation_log_level"),
             field<D, &D::enable_ray_tracing_validation>("enable_ray_tracing_validation", "bool", "Of the driver."),
             field<D, &D::enable_aftermath>("enable_aftermath", "bool", "Kept only."),
             field<D, &D::enable_cuda_interop>("enable_cuda_interop", "bool", "Share memory and order with CUDA."),
@@ -246,7 +258,7 @@ void bind_small_descs(nb::module_& m)
 
 PyDeviceDesc::PyDeviceDesc()
 {
-    const nb::object warn = nb::module_::import_("slangpy._native").attr("LogLevel").attr("warn");
+    const nb::object warn = log_level_type().attr("warn");
     debug_layers_log_level = warn;
     rhi_validation_log_level = warn;
 }

@@ -1,6 +1,6 @@
 // Device and what it creates. What has no need to be native is in the class that slangpy/device/device.py derives.
 #include "python/device/bindings.h"
-#include "python/integers.h"
+#include "python/members.h"
 
 #include "cpu/api.h"
 #include "device/backend.h"
@@ -77,8 +77,9 @@ nb::tuple take_printed(Device& device)
     return nb::make_tuple(nb::bytes(words.data(), words.size() * 4), header[1]);
 }
 
-std::vector<AdapterInfo> enumerate_adapters(DeviceType type)
+std::vector<AdapterInfo> enumerate_adapters(Member<"enumerate_adapters 'type'", DeviceType> given)
 {
+    const DeviceType type = given;
     std::vector<AdapterInfo> all;
     for (const Backend& backend : backends())
         if (backend.type == type || (type == DeviceType::automatic && backend.type != DeviceType::null))
@@ -157,7 +158,8 @@ void bind_creation(DeviceClass& cls)
         "`count` queries, for write_timestamp.");
     cls.def(
         "create_command_encoder",
-        [](ref<Device> d, CommandQueueType) {
+        [](ref<Device> d, Member<"create_command_encoder 'queue'", CommandQueueType> queue) {
+            (void)CommandQueueType(queue);
             check_open(d.get());
             return ref<CommandEncoder>(new CommandEncoder(d));
         },
@@ -187,7 +189,7 @@ void bind_state(DeviceClass& cls)
             nb::arg("name"), "Whether the target supports a capability by Slang's name, as \"spirv_1_5\".")
         .def(
             "get_format_support",
-            [](Device& d, Format format) {
+            [](Device& d, Member<"get_format_support 'format'", Format> format) {
                 check_open(&d);
                 return FormatSupport(d.format_support(format));
             },
@@ -244,8 +246,9 @@ void bind_waits(DeviceClass& cls)
            "Until all work is done. Raises the fault of a kernel.")
         .def(
             "wait_for_idle",
-            [](Device& d, CommandQueueType) {
+            [](Device& d, Member<"wait_for_idle 'queue'", CommandQueueType> queue) {
                 check_open(&d);
+                (void)CommandQueueType(queue);
                 wait_device(&d, d.last_submit_id());
             },
             nb::arg("queue") = CommandQueueType::graphics, "Waits until all submitted work is done.")

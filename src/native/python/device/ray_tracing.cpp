@@ -11,6 +11,18 @@ namespace {
 
 using RayPassClass = nb::class_<RayTracingPassEncoder, Object>;
 
+/// ValueError for a table of another program, even one whose names fit: indices mean what its shaders say.
+void check_program(const RayTracingPipeline& native, const ShaderTable& table, nb::handle pipeline)
+{
+    const nb::object program = nb::getattr(pipeline, in_python::program.name, nb::none());
+    if (program.is_none() || !table.program() || nb::cast<ref<Object>>(program) == table.program())
+        return;
+    fail_value("bind_pipeline 'shader_table': it is of the program with the entry points ", table.entry_points(),
+               ", but pipeline '", native.label(), "' of another program, with ",
+               names_of_entry_points(native.layout()),
+               "; make the table with create_shader_table(pipeline.program, ...)");
+}
+
 ref<ShaderObject> bind_rays(RayTracingPassEncoder& pass, nb::handle pipeline, nb::handle table, nb::object root)
 {
     const ref<ShaderObject> object = root_from(root);
@@ -21,6 +33,7 @@ ref<ShaderObject> bind_rays(RayTracingPassEncoder& pass, nb::handle pipeline, nb
              short_text(table), " (", class_name(table), ")");
     ref<RayTracingPipeline> native = pipeline_from<RayTracingPipeline>(pipeline, "RayTracingPipeline",
                                                                        "create_ray_tracing_pipeline");
+    check_program(*native, *shaders, pipeline);
     return with_used(pass.bind_pipeline(std::move(native), std::move(shaders), object), pipeline);
 }
 
@@ -45,7 +58,10 @@ ref<ShaderTable> make_table(Device& device, const PyShaderTableDesc& desc, const
     check_open(&device);
     require_ray_tracing(&device, call);
     check_shader_table(layout, desc, call);
-    ref<ShaderTable> table = new ShaderTable(&device, desc);
+    ref<Object> program;
+    if (!desc.program.is_none())
+        program = nb::cast<ref<Object>>(desc.program);
+    ref<ShaderTable> table = new ShaderTable(&device, desc, layout, std::move(program));
     table->set_frontend(&device);
     return table;
 }

@@ -67,10 +67,10 @@ void bind_surface_class(nb::module_& m)
                 GilRelease release;
                 s.configure(config);
             },
-            nb::sig(
-                "def configure(self, width: int | SurfaceConfig | dict[str, object] = ..., height: int = ..., "
-                "format: Format = ..., usage: TextureUsage = ..., desired_image_count: int = ..., vsync: bool = ...) "
-                "-> None"),
+            nb::sig("def configure(self, width: int | SurfaceConfig | dict[str, object] = ..., height: int = ..., "
+                    "format: Format | str = ..., usage: TextureUsage | str = ..., desired_image_count: int = ..., "
+                    "vsync: bool = ...) "
+                    "-> None"),
             "Makes the images, after each change of the window's size anew. Takes the fields of SurfaceConfig in this "
             "order, or "
             "one.")

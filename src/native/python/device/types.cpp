@@ -1,6 +1,7 @@
 // Enums and small value types of the device layer.
 #include "python/device/bindings.h"
 
+#include "python/members.h"
 #include "device/backend.h"
 
 #include <nanobind/stl/array.h>
@@ -283,7 +284,12 @@ void bind_format_info(nb::module_& m)
         .def("is_srgb_format", &FormatInfo::is_srgb_format,
              "Whether its colours are sRGB, which shaders see as linear.")
         .def("get_channels", &FormatInfo::channels, "Its channels as flags.")
-        .def("get_channel_bits", &FormatInfo::channel_bits, nb::arg("channels"), "Sum over the channels named.")
+        .def(
+            "get_channel_bits",
+            [](const FormatInfo& f, Member<"get_channel_bits 'channels'", FormatChannels> channels) {
+                return f.channel_bits(channels);
+            },
+            nb::arg("channels"), "Sum over the channels named.")
         .def("has_equal_channel_bits", &FormatInfo::has_equal_channel_bits, "Whether all channels have as many bits.")
         .def("__repr__", [](const FormatInfo& f) {
             return cat("FormatInfo(\n  format = ", f.name, ",\n  bytes_per_block = ", f.bytes_per_block,
@@ -291,8 +297,8 @@ void bind_format_info(nb::module_& m)
                        ",\n  dxgi_format = ", f.dxgi_format, ",\n  vk_format = ", f.vk_format, ",\n)");
         });
     m.def(
-        "get_format_info", [](Format f) { return format_info(f); }, nb::arg("format"),
-        "Properties of a format. ValueError for numbers outside of the enum.");
+        "get_format_info", [](Member<"get_format_info 'format'", Format> f) { return format_info(f); },
+        nb::arg("format"), "Properties of a format. ValueError for numbers outside of the enum.");
 }
 
 void bind_handles(nb::module_& m)
@@ -305,7 +311,9 @@ void bind_handles(nb::module_& m)
         .def(nb::init<>())
         .def(
             "__init__",
-            [](NativeHandle* self, NativeHandleType t, uint64_t value) { new (self) NativeHandle{t, value}; },
+            [](NativeHandle* self, Member<"NativeHandle 'type'", NativeHandleType> t, uint64_t value) {
+                new (self) NativeHandle{t, value};
+            },
             nb::arg("type"), nb::arg("value"))
         .def_ro("type", &NativeHandle::type)
         .def_ro("value", &NativeHandle::value)

@@ -34,9 +34,6 @@ inline constexpr ScalarType scalar_type_of<float> = ScalarType::float32;
 template <>
 inline constexpr ScalarType scalar_type_of<double> = ScalarType::float64;
 
-/// For type casters: false (and no Python error) when `value` does not convert.
-bool try_convert_math(PyObject* value, const MathTypeInfo& info, void* packed, bool implicit) noexcept;
-
 } // namespace spy
 
 namespace nanobind::detail {
@@ -93,11 +90,6 @@ struct spy_math_caster {
     }
     NB_TYPE_CASTER(Value_, class_name())
 
-    template <typename Flags>
-    bool from_python(handle src, Flags flags, cleanup_list*) noexcept
-    {
-        return spy::try_convert_math(src.ptr(), info(), &value, (flags & uint32_t(cast_flags::convert)) != 0);
-    }
     template <typename Policy>
     static handle from_cpp(const Value_& v, Policy, cleanup_list*) noexcept
     {

@@ -263,22 +263,6 @@ void convert_math(PyObject* value, const MathTypeInfo& info, void* packed, std::
     std::memcpy(packed, whole.bytes, info.size);
 }
 
-bool try_convert_math(PyObject* value, const MathTypeInfo& info, void* packed, bool implicit) noexcept
-{
-    if (info_of(value) != &info && !implicit)
-        return false;
-    const int result = guard(-1, [&] {
-        if (is_sequence(value)) {
-            convert_math(value, info, packed, info.name);
-            return 0;
-        }
-        return -1;
-    });
-    if (result < 0)
-        PyErr_Clear();
-    return result == 0;
-}
-
 } // namespace spy
 
 namespace spy::math {

@@ -24,7 +24,7 @@ std::string operation(PyObject* a, PyObject* b, const char* op) { return cat(nam
 
 // ---- operands ------------------------------------------------------------------------------------------------------
 
-/// The class an operation is done in; null leaves it to the other operand (Python's NotImplemented).
+/// The class whose arithmetic an operation uses; null if the other operand has to do it (Python's NotImplemented).
 const MathTypeInfo* operation_type(PyObject* a, PyObject* b, const char* op)
 {
     const MathTypeInfo *ia = info_of(a), *ib = info_of(b);
@@ -47,12 +47,12 @@ const MathTypeInfo* operation_type(PyObject* a, PyObject* b, const char* op)
         return type;
     const int size = type->is_matrix ? type->rows : type->cols;
     if (!type->is_scalar && !type->is_quat && is_operand_sequence(other) && PySequence_Size(other) == size) {
-        // An array of more dimensions knows what to do with a vector; a vector does not know what to do with it.
+        // A larger array broadcasts the vector itself, so it is left to that array.
         nb::object ndim = nb::getattr(nb::handle(other), "ndim", nb::none());
         return ndim.is_none() || PyLong_AsLong(ndim.ptr()) == (type->is_matrix ? 2 : 1) ? type : nullptr;
     }
     if (PyErr_Occurred())
-        PyErr_Clear(); // no length: not a sequence
+        PyErr_Clear(); // it has no length, so it is no sequence
     return !PyList_Check(other) && !PyTuple_Check(other) && to_number(other).is_valid() ? type : nullptr;
 }
 

@@ -216,31 +216,7 @@ NodeId Uses::loop_around(NodeId node) const
     return found == nullptr ? none : found->node;
 }
 
-bool Uses::leaves(NodeId node) const
-{
-    const Tree& tree = m_scopes->tree();
-    auto exit = std::lower_bound(m_exits.begin(), m_exits.end(), node,
-                                 [](const Exit& exit, NodeId n) { return exit.node < n; });
-    for (; exit != m_exits.end() && tree.holds(node, exit->node); ++exit)
-        if (exit->target == none || !tree.holds(node, exit->target))
-            return true;
-    return false;
-}
-
 bool Uses::may_write(uint32_t variable, NodeId within) const { return !writes_of(variable, within).empty(); }
-
-std::vector<uint32_t> Uses::joined(NodeId branch) const
-{
-    std::vector<uint32_t> result;
-    std::unordered_set<uint32_t> seen;
-    for (const Use* use : in(branch)) {
-        const Variable& variable = m_scopes->variables()[use->variable];
-        const bool is_inner = variable.role == Role::local && m_scopes->tree().holds(branch, variable.node);
-        if (use->may_write() && !is_inner && seen.insert(use->variable).second)
-            result.push_back(use->variable);
-    }
-    return result;
-}
 
 bool Uses::is_known(NodeId expression) const { return is_known(expression, 0); }
 

@@ -73,11 +73,8 @@ public:
     const Loop* loop(NodeId node) const;
     NodeId loop_around(NodeId node) const; ///< the innermost around a node that stays a loop; `none`
     const std::vector<Exit>& exits() const { return m_exits; }
-    bool leaves(NodeId node) const; ///< whether control may leave a statement for elsewhere than the next one
 
     bool may_write(uint32_t variable, NodeId within) const;
-    /// Variables that some arms of an `if`, `switch`, loop or `?:` may write, and which exist before it.
-    std::vector<uint32_t> joined(NodeId branch) const;
     /// Whether the compiler knows an index: numbers, constants, counters of unrolled loops.
     bool is_known(NodeId expression) const;
     bool is_known_variable(uint32_t variable) const;

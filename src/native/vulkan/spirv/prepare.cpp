@@ -151,12 +151,12 @@ void check_capability(uint32_t capability, const SpirvOptions& options)
                          "), which the Vulkan device ", options.device_name, " cannot run");
 }
 
-/// SPIR-V knows matrices of floats only. Slang 2026.12 makes arrays of those of bool, int and uint, but not of others;
-/// those of bool it transposes as if they were matrices.
+/// SPIR-V has matrices of floats only. Slang 2026.12 makes arrays of matrices of bool, int and uint, but leaves those
+/// of other integers as they are; those of bool it transposes as if they were matrices.
 void check_matrices(const std::vector<uint32_t>& words, const std::vector<Instruction>& list,
                     const SpirvOptions& options)
 {
-    std::unordered_map<uint32_t, uint32_t> bits; // of integer types and vectors of them
+    std::unordered_map<uint32_t, uint32_t> bits; // by the id of an integer type, or of a vector of integers
     std::unordered_set<uint32_t> arrays;
     for (const Instruction& i : list) {
         const uint32_t* w = &words[i.begin];
@@ -201,8 +201,8 @@ std::pair<uint32_t, VkFormat> natural_format(ScalarType scalar, uint32_t channel
     return table[column];
 }
 
-/// Gives formats to the storage images that are read (or written) without one on a device that cannot do it. Slang
-/// shares one image type among variables, so each variable gets a type with its own format; arrays are changed in
+/// Gives a format to storage images that have none, for devices that cannot read (or write) such images. Slang shares
+/// one image type among variables, so each variable gets a type with its own format; the types of arrays are changed in
 /// place.
 class ImageFormats {
 public:
@@ -271,7 +271,7 @@ private:
         image[6] = spirv_format;
         auto& made = m_made[image];
         if (!made.first) {
-            made = {m_words[3], m_words[3] + 1}; // the bound: ids from here on are free
+            made = {m_words[3], m_words[3] + 1}; // the header's bound: larger ids are free
             m_words[3] += 2;
             std::vector<uint32_t>& out = m_new_types[variable];
             out = {uint32_t(image.size() + 2) << spv::WordCountShift | spv::OpTypeImage, made.first};
@@ -355,7 +355,8 @@ std::string find_entry_point(const std::vector<uint32_t>& words, const std::vect
     return names[0];
 }
 
-/// The struct types, where OpCopyLogical turns one layout of a struct into another: Slang names the two differently.
+/// All struct types, if OpCopyLogical copies between two layouts of one struct, which Slang names differently; else
+/// none.
 std::set<uint32_t> copied_structs(const std::vector<uint32_t>& words, const std::vector<Instruction>& list)
 {
     std::set<uint32_t> structs;
@@ -368,8 +369,8 @@ std::set<uint32_t> copied_structs(const std::vector<uint32_t>& words, const std:
     return copies ? structs : std::set<uint32_t>();
 }
 
-/// The words of the code, with remainders and loops that all drivers take; values that blocks hand on in scalars, where
-/// the driver needs that.
+/// The words of the code, with remainders and loops that all drivers handle; vectors that blocks hand on are split into
+/// scalars if the driver needs that.
 std::vector<uint32_t> checked_words(std::string_view code, const SpirvOptions& options)
 {
     std::vector<uint32_t> words = to_words(code, options.label);
