@@ -197,7 +197,9 @@ template <class U>
 SPY_LANE_INLINE _spy_lanes<bool>::_spy_lanes(const _spy_lanes<U>& other)
 {
     typedef _spy_lanes<U> L;
-    SPY_EACH_PART(k, U, _spy_lane_mask<U>::to(*this, k, _spy_lane_mask<U>::template compare<4, 4>(other.v[k], typename L::Part{})));
+    SPY_EACH_PART(
+        k, U,
+        _spy_lane_mask<U>::to(*this, k, _spy_lane_mask<U>::template compare<4, 4>(other.v[k], typename L::Part{})));
 }
 SPY_LANE_INLINE bool _spy_any(const _spy_mask& m)
 {
