@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 from .counters import DOWN, UP, is_counter
 from .expressions import Expressions
-from .facts import Facts, statements
+from .facts import Facts
+from .lifetimes import own_variables
 from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
-from .tree import NATIVE, Case, Expr, Stmt, is_native, lines_of, text_of
+from .tree import NATIVE, Case, Expr, Stmt, is_native, lines_of, statements, text_of
 from .varying import BEHIND, LANES, SAME, Analysis, Shapes, root
 from .weights import weight_of
 
@@ -95,6 +96,8 @@ class _Around:
     is_varying: bool
     counter: str = ""
     """What a loop that counts has declared for its turn."""
+    own: frozenset[str] = frozenset()
+    """Variables that are only used here from now on: what those of lanes that have left are is of no interest."""
 
 
 @dataclass
@@ -112,12 +115,15 @@ class LaneFunction(Expressions):
     has_returned: bool = False
     """Lanes have left what is written so far."""
     around: list[_Around] = field(default_factory=list)
+    own: dict[int, frozenset[str]] = field(default_factory=dict)
+    """By the identity of loops."""
     fresh: set[str] = field(default_factory=set)
     """Variables of lanes that have no value yet: the first may go to all lanes."""
 
     def write(self) -> str:
         function = self.analysis.function
         self.is_divergent = any(self.analysis.loops.values())
+        self.own = own_variables([name for _, name in function.parameters], self.analysis.body)
         for name, shape in self.analysis.shapes.items():
             type = self.analysis.types.names[name]
             self.program.structs.check_size(type[:-1] if shape == BEHIND else type)
@@ -207,13 +213,19 @@ class LaneFunction(Expressions):
         place = self.direct_place(s.place)
         if place is None or not type:
             return self.store_at(s.place, s.value, mask) or self.store(s.place, s.value, mask)
-        is_whole = is_first or self.homes.get(root(s.place).text) == mask
+        is_whole = is_first or self.homes.get(root(s.place).text) == mask or self._is_own(s.place, mask)
         if is_whole and self.shape(s.value) == SAME and not is_native(type):
             return f"_spy_fill({place}, {text_of(s.value)});"
         value = self.value(s.value, type, mask)
         if is_whole:  # lanes that are gone from here never look again
             return f"{place} = {value};"
         return f"_spy_set({mask}, {place}, {value});"
+
+    def _is_own(self, place: Expr, mask: str) -> bool:
+        """Whether a variable of the loop around this statement gets a value for all lanes that are still in it."""
+        loop = next((a for a in reversed(self.around) if a.is_varying), None)
+        name = root(place).text
+        return loop is not None and loop.mask == mask and name in loop.own and self.analysis.shapes.get(name) == LANES
 
     def _leave(self, kind: str, mask: str) -> list[str]:
         target = self.around[-1] if kind == "break" else next(a for a in reversed(self.around) if a.kind == "loop")
@@ -259,6 +271,7 @@ class LaneFunction(Expressions):
         self.fresh.clear()
         counter = next((kid.name for kid in s.body[:2] if s.name and kid.kind == "declare"), "")
         loop.counter = counter if loop.is_varying else ""
+        loop.own = self.own.get(id(s), frozenset()) if s.type != DOWN else loop.own  # there, lanes come later
         if loop.is_varying and s.type == DOWN:
             lines = self._down(s, loop, mask)
         elif not loop.is_varying:
