@@ -737,11 +737,11 @@ SPY_LANE_INLINE void _spy_fill(Vector<_spy_lanes<T>, N>& a, const Vector<T, N>& 
         _spy_fill(a[n], x[n]);
 }
 template <class T>
-T _spy_copy(const T&); // for its type
+T _spy_plain(const T&); // for its type
 template <class L, auto N>
 SPY_LANE_INLINE auto _spy_get(const FixedArray<L, N>& a, int i)
 {
-    FixedArray<decltype(_spy_copy(_spy_get(a[0], i))), N> r;
+    FixedArray<decltype(_spy_plain(_spy_get(a[0], i))), N> r;
     for (int n = 0; n < int(N); n++)
         r[n] = _spy_get(a[n], i);
     return r;
@@ -779,6 +779,25 @@ SPY_LANE_INLINE Vector<_spy_lanes<T>, N> _spy_pick(const _spy_mask& m, const Vec
     for (int i = 0; i < N; i++)
         r[i] = _spy_pick(m, a[i], b[i]);
     return r;
+}
+
+/// Of large values, vector by vector: functions of the C library take longer to begin.
+template <class T, class U>
+SPY_LANE_INLINE void _spy_copy(T& to, const U& from)
+{
+    if constexpr (sizeof(T) > 1024 && sizeof(T) == sizeof(U)) {
+        typedef _spy_lanes<int>::Part Part;
+        constexpr size_t whole = sizeof(T) / sizeof(Part) * sizeof(Part);
+        for (size_t at = 0; at < whole; at += sizeof(Part)) {
+            Part part;
+            __builtin_memcpy(&part, reinterpret_cast<const char*>(&from) + at, sizeof part);
+            __asm__("" : "+x"(part)); // stays a loop
+            __builtin_memcpy(reinterpret_cast<char*>(&to) + at, &part, sizeof part);
+        }
+        __builtin_memcpy(reinterpret_cast<char*>(&to) + whole, reinterpret_cast<const char*>(&from) + whole,
+                         sizeof(T) - whole);
+    } else
+        to = from;
 }
 
 // --- memory: pointers are bags

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from .counters import DOWN, UP, is_counter
 from .expressions import Expressions
 from .facts import Facts
-from .lifetimes import own_variables
+from .lifetimes import own_variables, parts_of_later
 from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
@@ -19,6 +20,7 @@ _AT_ONCE = 8
 """Turns after which a loop looks whether only few lanes are left in it."""
 _LIGHT = 5
 """Operations of a branch that is not asked whether any lane takes it: as many as a wrong guess of a processor costs."""
+_RESULT = re.compile(r"\b_r\b")
 _TURNS = 4
 """Of a loop that ends for all lanes at once, for want of a better number."""
 
@@ -117,6 +119,8 @@ class LaneFunction(Expressions):
     around: list[_Around] = field(default_factory=list)
     own: dict[int, frozenset[str]] = field(default_factory=dict)
     """By the identity of loops."""
+    parts: dict[str, tuple[str, Expr]] = field(default_factory=dict)
+    """Variables that stand in a later one: this, and where."""
     fresh: set[str] = field(default_factory=set)
     """Variables of lanes that have no value yet: the first may go to all lanes."""
 
@@ -134,8 +138,18 @@ class LaneFunction(Expressions):
         result = "void" if is_void else self.many(function.result)
         lines = [f"static {result} {self.name}({', '.join(['_spy_mask _m', *parameters])})", "{", "_spy_mask _gone(false);"]
         last = "return;" if is_void else "return _r;"
-        lines += [] if is_void else [f"{result} _r{'{}' if is_native(function.result) else ''};"]
-        return "\n".join([*lines, *self.block(self.analysis.body, "_m", last), last, "}"]) + "\n"
+        self.parts = parts_of_later(self.analysis.body, self._is_large)
+        body = self.block(self.analysis.body, "_m", last)
+        if not (body and body[-1].startswith("return ")):
+            body.append(last)
+        if any(_RESULT.search(line) for line in body):
+            lines.append(f"{result} _r{'{}' if is_native(function.result) else ''};")
+        return "\n".join([*lines, *body, "}"]) + "\n"
+
+    def _is_large(self, name: str) -> bool:
+        """Whether a variable has parts in lanes."""
+        type = self.analysis.types.names[name]
+        return self.analysis.shapes.get(name) == LANES and not is_native(type) and self.program.structs.is_open(type)
 
     def _parameter(self, type: str, shape: str) -> str:
         if shape == BEHIND:
@@ -195,6 +209,13 @@ class LaneFunction(Expressions):
         if self.analysis.shapes.get(s.name, SAME) == SAME:
             return f"{s.type} {s.name}{'' if s.value is None else ' = ' + text_of(s.value)};"
         type = self.many(s.type)
+        if any(whole == s.name for whole, _ in self.parts.values()):
+            return ""  # declared with its part
+        if s.name in self.parts:
+            whole, place = self.parts[s.name]
+            self.homes[whole] = mask
+            lines = f"{self.many(self.analysis.types.names[whole])} {whole}; auto& {s.name} = {text_of(place)};"
+            return lines if s.value is None else f"{lines} {s.name} = {self.value(s.value, s.type, mask)};"
         if s.value is None:
             self.fresh |= {s.name} if is_native(s.type) else set()
             return f"{type} {s.name}{'{}' if is_native(s.type) else ''};"
@@ -207,6 +228,8 @@ class LaneFunction(Expressions):
         assert s.place is not None and s.value is not None
         if self.shape(s.place) == SAME and self.shape(s.value) == SAME:
             return f"{text_of(s.place)} = {text_of(s.value)};"
+        if s.value.kind == "name" and self.parts.get(s.value.text, ("", s.value))[1] is s.place:
+            return ""  # it stands there
         type = self.analysis.types.of(s.place)
         is_first = s.place.kind == "name" and s.place.text in self.fresh
         self.fresh.discard(root(s.place).text)
@@ -218,7 +241,7 @@ class LaneFunction(Expressions):
             return f"_spy_fill({place}, {text_of(s.value)});"
         value = self.value(s.value, type, mask)
         if is_whole:  # lanes that are gone from here never look again
-            return f"{place} = {value};"
+            return f"{place} = {value};" if is_native(type) else f"_spy_copy({place}, {value});"
         return f"_spy_set({mask}, {place}, {value});"
 
     def _is_own(self, place: Expr, mask: str) -> bool:

@@ -1,10 +1,11 @@
-"""Which variables nobody looks at after a loop: lanes that have left it need not keep theirs."""
+"""How long variables are needed: after a loop that lanes leave one by one, and before they become a part of another."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .tree import Stmt
+from .tree import Expr, Stmt, statements, text_of
 
 
 def own_variables(parameters: list[str], body: tuple[Stmt, ...]) -> dict[int, frozenset[str]]:
@@ -52,3 +53,41 @@ class _Walk:
 
 def _continues(body: tuple[Stmt, ...]) -> bool:
     return any(s.kind == "continue" or (s.kind != "loop" and any(_continues(part) for part in s.parts())) for s in body)
+
+
+def parts_of_later(body: tuple[Stmt, ...], fits: Callable[[str], bool]) -> dict[str, tuple[str, Expr]]:
+    """Variables that end as a part of another one, which gets nothing else there: by name, the other and the part. They can stand
+    there from the start, so that large ones are not copied. Of statements that run once; fits: which variables may do so."""
+    declared = {s.name: k for k, s in enumerate(body) if s.kind == "declare"}
+    named = [{part.text for kid in statements((s,)) for e in kid.expressions() for part in e.walk() if part.kind == "name"} for s in body]
+    found = dict[str, tuple[str, Expr]]()
+    for k, s in enumerate(body):
+        if s.kind != "assign" or s.place is None or s.value is None or s.value.kind != "name":
+            continue
+        whole, name = _owner(s.place), s.value.text
+        if whole in ("", name) or not {whole, name} <= declared.keys() or body[declared[whole]].value is not None:
+            continue
+        before = [body[i] for i in range(k) if whole in named[i]]
+        after = any(name in names for names in named[k + 1 :])
+        if fits(name) and fits(whole) and not after and name not in found and all(_is_beside(kid, whole, s.place) for kid in before):
+            found[name] = (whole, s.place)
+    taken = {whole for whole, _ in found.values()}
+    return {name: of for name, of in found.items() if name not in taken}
+
+
+def _owner(place: Expr) -> str:
+    """The variable that a member is of; "" of other places."""
+    if place.kind != "member":
+        return ""
+    while place.kind == "member" and place.by == ".":
+        place = place.kids[0]
+    return place.text if place.kind == "name" else ""
+
+
+def _is_beside(s: Stmt, whole: str, place: Expr) -> bool:
+    """Whether a statement gives a value to another part of a variable, and looks at nothing of it."""
+    if s.kind != "assign" or s.place is None or s.value is None or _owner(s.place) != whole:
+        return False
+    a, b = text_of(s.place) + ".", text_of(place) + "."
+    is_apart = not a.startswith(b) and not b.startswith(a)
+    return is_apart and all(part.text != whole for part in s.value.walk() if part.kind == "name")
