@@ -121,6 +121,8 @@ class LaneFunction(Expressions):
     """By the identity of loops."""
     parts: dict[str, tuple[str, Expr]] = field(default_factory=dict)
     """Variables that stand in a later one: this, and where."""
+    wholes: set[str] = field(default_factory=set)
+    """Those that others stand in, once they are declared."""
     fresh: set[str] = field(default_factory=set)
     """Variables of lanes that have no value yet: the first may go to all lanes."""
 
@@ -210,11 +212,11 @@ class LaneFunction(Expressions):
             return f"{s.type} {s.name}{'' if s.value is None else ' = ' + text_of(s.value)};"
         type = self.many(s.type)
         if any(whole == s.name for whole, _ in self.parts.values()):
-            return ""  # declared with its part
+            return self._declared(s.name)
         if s.name in self.parts:
             whole, place = self.parts[s.name]
             self.homes[whole] = mask
-            lines = f"{self.many(self.analysis.types.names[whole])} {whole}; auto& {s.name} = {text_of(place)};"
+            lines = f"{self._declared(whole)} auto& {s.name} = {text_of(place)};"
             return lines if s.value is None else f"{lines} {s.name} = {self.value(s.value, s.type, mask)};"
         if s.value is None:
             self.fresh |= {s.name} if is_native(s.type) else set()
@@ -223,6 +225,13 @@ class LaneFunction(Expressions):
         if self.before and self.before[-1].startswith(f"const auto {value} = "):  # made where it stays
             value = self.before.pop().split(" = ", 1)[1].removesuffix(";")
         return f"{type} {s.name} = {value};"
+
+    def _declared(self, name: str) -> str:
+        """The declaration of a variable that others stand in, in front of the first of these; "" where it stands already."""
+        if name in self.wholes:
+            return ""
+        self.wholes.add(name)
+        return f"{self.many(self.analysis.types.names[name])} {name};"
 
     def _assignment(self, s: Stmt, mask: str) -> str:
         assert s.place is not None and s.value is not None
