@@ -338,7 +338,7 @@ def texts_of(names: list[str], lanes: bool, options: dict[str, Any]) -> dict[str
         device = spy.Device(type=spy.DeviceType.cpu, compiler_options=options)
         module = spy.Module.load_from_source(device, "lanes", SOURCE)
         for name in names:
-            given = np.zeros((5,) if name in ("large", "uniform_turns") else (5, 2), np.float32)
+            given = np.zeros((5,) if name in ("large", "uniform_turns", "nested", "parts") else (5, 2), np.float32)
             with pytest.raises(Taken):
                 getattr(module, name)(given, 10, _result="numpy")
             found[name] = compiler.text
