@@ -142,9 +142,11 @@ class LaneFunction(Expressions):
         last = "return;" if is_void else "return _r;"
         self.parts = parts_of_later(self.analysis.body, self._is_large)
         body = self.block(self.analysis.body, "_m", last)
-        if not (body and body[-1].startswith("return ")):
+        # structs that are returned are made where they go; numbers would leave their registers for that
+        is_small = is_void or is_native(function.result)
+        if is_small or not (body and body[-1].startswith("return ")):
             body.append(last)
-        if any(_RESULT.search(line) for line in body):
+        if not is_void and (is_small or any(_RESULT.search(line) for line in body)):
             lines.append(f"{result} _r{'{}' if is_native(function.result) else ''};")
         return "\n".join([*lines, *body, "}"]) + "\n"
 
