@@ -89,6 +89,37 @@ struct _spy_lanes {
     SPY_LANE_INLINE Lane get(int i) const { return reinterpret_cast<const Lane*>(v)[i]; }
     SPY_LANE_INLINE void put(int i, Lane x) { reinterpret_cast<Lane*>(v)[i] = x; }
 };
+#if defined(__AVX512F__) && defined(__AVX512DQ__) && !defined(__clang__) && SPY_LANES % 16 == 0
+#define SPY_BIT_MASKS 1
+/// Masks as instructions of AVX-512 take them: 16 lanes in 16 bits.
+template <>
+struct _spy_lanes<bool> {
+    typedef int Lane; // all bits set, or none
+    typedef uint16_t Part;
+    static constexpr int per = 16, count = SPY_LANES / per;
+    Part v[count];
+
+    _spy_lanes() = default;
+    SPY_LANE_INLINE _spy_lanes(bool all) { SPY_EACH_PART(k, bool, v[k] = all ? 0xffff : 0); }
+    template <class U>
+    SPY_LANE_INLINE explicit _spy_lanes(const _spy_lanes<U>& other);
+    /// All of them. No address of a part is taken here and below: masks stay in registers.
+    SPY_LANE_INLINE uint64_t bits() const
+    {
+        uint64_t all = v[0];
+        _Pragma("GCC unroll 16") for (int k = 1; k < count; k++) all |= uint64_t(v[k]) << k * per;
+        return all;
+    }
+    SPY_LANE_INLINE Lane get(int i) const { return -Lane(bits() >> i & 1); }
+    SPY_LANE_INLINE void put(int i, Lane x)
+    {
+        const int bit = 1 << i % per;
+        SPY_EACH_PART(k, bool, v[k] = i / per == k ? Part((v[k] & ~bit) | (x & bit)) : v[k]);
+    }
+};
+#else
+#define SPY_BIT_MASKS 0
+#endif
 typedef _spy_lanes<bool> _spy_mask;
 
 /// T, where it decides no type.
@@ -98,6 +129,106 @@ struct _spy_no_guess {
 };
 #define SPY_ONE typename _spy_no_guess<T>::type
 
+#if SPY_BIT_MASKS
+/// Masks and a part of numbers: `part` is the mask of part k, and compare<of integers, of floats> are predicates of
+/// instructions.
+template <class T>
+struct _spy_lane_mask {
+    typedef typename _spy_lanes<T>::Part Part;
+    static constexpr int per = _spy_lanes<T>::per;
+    typedef int I __attribute__((vector_size(64)));
+    typedef long long Q __attribute__((vector_size(64)));
+    static constexpr bool is_float = T(0.5) != T(0), is_signed = T(-1) < T(0);
+
+    static SPY_LANE_INLINE unsigned of(const _spy_mask& m, int k)
+    {
+        return per == 16 ? m.v[k] : uint8_t(m.v[k / 2] >> k % 2 * 8);
+    }
+    static SPY_LANE_INLINE void to(_spy_mask& m, int k, unsigned part)
+    {
+        if (per == 16)
+            m.v[k] = uint16_t(part);
+        else
+            m.v[k / 2] = uint16_t(k % 2 ? m.v[k / 2] | part << 8 : part);
+    }
+    template <int integer, int floating>
+    static SPY_LANE_INLINE unsigned compare(const Part& a, const Part& b)
+    {
+        if constexpr (is_float && per == 16)
+            return (uint16_t)__builtin_ia32_cmpps512_mask(a, b, floating, -1, 4);
+        else if constexpr (is_float)
+            return (uint8_t)__builtin_ia32_cmppd512_mask(a, b, floating, -1, 4);
+        else if constexpr (per == 16 && is_signed)
+            return (uint16_t)__builtin_ia32_cmpd512_mask((I)a, (I)b, integer, -1);
+        else if constexpr (per == 16)
+            return (uint16_t)__builtin_ia32_ucmpd512_mask((I)a, (I)b, integer, -1);
+        else if constexpr (is_signed)
+            return (uint8_t)__builtin_ia32_cmpq512_mask((Q)a, (Q)b, integer, -1);
+        else
+            return (uint8_t)__builtin_ia32_ucmpq512_mask((Q)a, (Q)b, integer, -1);
+    }
+    static SPY_LANE_INLINE Part pick(const _spy_mask& m, int k, const Part& a, const Part& b)
+    {
+        if constexpr (is_float && per == 16)
+            return __builtin_ia32_blendmps_512_mask(b, a, of(m, k));
+        else if constexpr (is_float)
+            return __builtin_ia32_blendmpd_512_mask(b, a, of(m, k));
+        else if constexpr (per == 16)
+            return (Part)__builtin_ia32_blendmd_512_mask((I)b, (I)a, of(m, k));
+        else
+            return (Part)__builtin_ia32_blendmq_512_mask((Q)b, (Q)a, of(m, k));
+    }
+};
+template <>
+struct _spy_lane_mask<bool> {
+    template <int integer, int>
+    static SPY_LANE_INLINE unsigned compare(uint16_t a, uint16_t b)
+    {
+        static_assert(integer == 0 || integer == 4);
+        return uint16_t(integer == 0 ? ~(a ^ b) : a ^ b);
+    }
+    static SPY_LANE_INLINE void to(_spy_mask& m, int k, unsigned part) { m.v[k] = uint16_t(part); }
+    static SPY_LANE_INLINE uint16_t pick(const _spy_mask& m, int k, uint16_t a, uint16_t b)
+    {
+        return uint16_t((m.v[k] & a) | (~m.v[k] & b));
+    }
+};
+template <class U>
+SPY_LANE_INLINE _spy_lanes<bool>::_spy_lanes(const _spy_lanes<U>& other)
+{
+    typedef _spy_lanes<U> L;
+    SPY_EACH_PART(
+        k, U,
+        _spy_lane_mask<U>::to(*this, k, _spy_lane_mask<U>::template compare<4, 4>(other.v[k], typename L::Part{})));
+}
+SPY_LANE_INLINE bool _spy_any(const _spy_mask& m)
+{
+    uint16_t all = m.v[0];
+    _Pragma("GCC unroll 16") for (int k = 1; k + 1 < _spy_mask::count; k++) all |= m.v[k];
+    const uint16_t last = m.v[_spy_mask::count - 1];
+    if (__builtin_constant_p(all | last))
+        return (all | last) != 0;
+    bool any; // by an instruction of masks: compilers would take them all to general registers, and back
+    __asm__("kortestw %1, %2" : "=@ccnz"(any) : "k"(all), "k"(last));
+    return any;
+}
+SPY_LANE_INLINE int _spy_count(const _spy_mask& m)
+{
+    int count = 0;
+    _Pragma("GCC unroll 16") for (int k = 0; k < _spy_mask::count; k++) count += __builtin_popcount(m.v[k]);
+    return count;
+}
+SPY_LANE_INLINE _spy_mask _spy_first_lanes(int n)
+{
+    _spy_mask m;
+    _Pragma("GCC unroll 16") for (int k = 0; k < _spy_mask::count; k++)
+    {
+        const int left = n - 16 * k;
+        m.v[k] = uint16_t(left >= 16 ? 0xffff : left <= 0 ? 0 : (1 << left) - 1);
+    }
+    return m;
+}
+#else
 /// A mask for elements of another size.
 template <class T>
 struct _spy_lane_mask {
@@ -122,6 +253,11 @@ struct _spy_lane_mask {
             Half h = __builtin_convertvector(w, Half);
             __builtin_memcpy(reinterpret_cast<char*>(m.v) + k * sizeof h, &h, sizeof h);
         }
+    }
+    static SPY_LANE_INLINE typename L::Part pick(const _spy_mask& m, int k, const typename L::Part& a,
+                                                 const typename L::Part& b)
+    {
+        return of(m, k) ? a : b;
     }
 };
 
@@ -170,6 +306,7 @@ SPY_LANE_INLINE _spy_mask _spy_first_lanes(int n)
         m.put(i, -(i < n));
     return m;
 }
+#endif
 
 #define SPY_LANES_OP(op)                                                                                               \
     template <class T>                                                                                                 \
@@ -239,12 +376,17 @@ struct _spy_number<uint64_t> {
 SPY_LANES_SHIFT(<<)
 SPY_LANES_SHIFT(>>)
 
-#define SPY_LANES_COMPARE(op)                                                                                          \
+#if SPY_BIT_MASKS
+#define SPY_COMPARED(op, integer, floating, a, b) _spy_lane_mask<T>::template compare<integer, floating>(a, b)
+#else
+#define SPY_COMPARED(op, integer, floating, a, b) a op b
+#endif
+#define SPY_LANES_COMPARE(op, integer, floating)                                                                       \
     template <class T>                                                                                                 \
     SPY_LANE_INLINE _spy_mask operator op(const _spy_lanes<T>& a, const _spy_lanes<T>& b)                              \
     {                                                                                                                  \
         _spy_mask r;                                                                                                   \
-        SPY_EACH_PART(k, T, _spy_lane_mask<T>::to(r, k, a.v[k] op b.v[k]));                                            \
+        SPY_EACH_PART(k, T, _spy_lane_mask<T>::to(r, k, SPY_COMPARED(op, integer, floating, a.v[k], b.v[k])));         \
         return r;                                                                                                      \
     }                                                                                                                  \
     template <class T>                                                                                                 \
@@ -257,12 +399,12 @@ SPY_LANES_SHIFT(>>)
     {                                                                                                                  \
         return _spy_lanes<T>(a) op b;                                                                                  \
     }
-SPY_LANES_COMPARE(<)
-SPY_LANES_COMPARE(<=)
-SPY_LANES_COMPARE(>)
-SPY_LANES_COMPARE(>=)
-SPY_LANES_COMPARE(==)
-SPY_LANES_COMPARE(!=)
+SPY_LANES_COMPARE(<, 1, 1)
+SPY_LANES_COMPARE(<=, 2, 2)
+SPY_LANES_COMPARE(>, 6, 14)
+SPY_LANES_COMPARE(>=, 5, 13)
+SPY_LANES_COMPARE(==, 0, 0)
+SPY_LANES_COMPARE(!=, 4, 4)
 
 template <class T>
 SPY_LANE_INLINE _spy_lanes<T> operator-(const _spy_lanes<T>& a)
@@ -284,7 +426,7 @@ template <class T>
 SPY_LANE_INLINE _spy_lanes<T> _spy_pick(const _spy_mask& m, const _spy_lanes<T>& a, const _spy_lanes<T>& b)
 {
     _spy_lanes<T> r;
-    SPY_EACH_PART(k, T, r.v[k] = _spy_lane_mask<T>::of(m, k) ? a.v[k] : b.v[k]);
+    SPY_EACH_PART(k, T, r.v[k] = _spy_lane_mask<T>::pick(m, k, a.v[k], b.v[k]));
     return r;
 }
 template <class T>
@@ -593,11 +735,11 @@ SPY_LANE_INLINE void _spy_fill(Vector<_spy_lanes<T>, N>& a, const Vector<T, N>& 
         _spy_fill(a[n], x[n]);
 }
 template <class T>
-T _spy_copy(const T&); // for its type
+T _spy_plain(const T&); // for its type
 template <class L, auto N>
 SPY_LANE_INLINE auto _spy_get(const FixedArray<L, N>& a, int i)
 {
-    FixedArray<decltype(_spy_copy(_spy_get(a[0], i))), N> r;
+    FixedArray<decltype(_spy_plain(_spy_get(a[0], i))), N> r;
     for (int n = 0; n < int(N); n++)
         r[n] = _spy_get(a[n], i);
     return r;
@@ -637,6 +779,25 @@ SPY_LANE_INLINE Vector<_spy_lanes<T>, N> _spy_pick(const _spy_mask& m, const Vec
     return r;
 }
 
+/// Of large values, vector by vector: functions of the C library take longer to begin.
+template <class T, class U>
+SPY_LANE_INLINE void _spy_copy(T& to, const U& from)
+{
+    if constexpr (sizeof(T) > 1024 && sizeof(T) == sizeof(U)) {
+        typedef _spy_lanes<int>::Part Part;
+        constexpr size_t whole = sizeof(T) / sizeof(Part) * sizeof(Part);
+        for (size_t at = 0; at < whole; at += sizeof(Part)) {
+            Part part;
+            __builtin_memcpy(&part, reinterpret_cast<const char*>(&from) + at, sizeof part);
+            __asm__("" : "+x"(part)); // stays a loop
+            __builtin_memcpy(reinterpret_cast<char*>(&to) + at, &part, sizeof part);
+        }
+        __builtin_memcpy(reinterpret_cast<char*>(&to) + whole, reinterpret_cast<const char*>(&from) + whole,
+                         sizeof(T) - whole);
+    } else
+        to = from;
+}
+
 // --- memory: pointers are bags
 
 template <class T, class U>
@@ -669,13 +830,13 @@ alignas(64) static const char _spy_zeros[256] = {};
 template <class T>
 SPY_LANE_INLINE typename _spy_many<T>::type _spy_read(const _spy_mask& m, const _spy_bag<T*>& from)
 {
-    static_assert(sizeof(T) <= sizeof _spy_zeros);
-    const T* place[SPY_LANES];
-    for (int i = 0; i < SPY_LANES; i++)
-        place[i] = m.get(i) ? from.v[i] : reinterpret_cast<const T*>(_spy_zeros);
+    static_assert(sizeof(T) <= sizeof _spy_zeros && sizeof from == sizeof(_spy_lanes<int64_t>));
+    _spy_lanes<int64_t> at;
+    __builtin_memcpy(at.v, from.v, sizeof at);
+    at = _spy_pick(m, at, _spy_lanes<int64_t>(reinterpret_cast<int64_t>(_spy_zeros)));
     typename _spy_many<T>::type r;
     for (int i = 0; i < SPY_LANES; i++)
-        _spy_put(r, i, *place[i]);
+        _spy_put(r, i, *reinterpret_cast<const T*>(at.get(i)));
     return r;
 }
 
@@ -705,8 +866,13 @@ template <class U>
 SPY_LANE_INLINE int64_t _spy_common(const _spy_mask& m, const _spy_lanes<U>& x)
 {
     int first = 0;
+#if SPY_BIT_MASKS
+    const auto bits = m.bits();
+    first = bits ? __builtin_ctzll(bits) : SPY_LANES;
+#else
     while (first < SPY_LANES && !m.get(first))
         first++;
+#endif
     if (first == SPY_LANES)
         return -1;
     const U one = x.get(first);
@@ -720,17 +886,19 @@ SPY_LANE_INLINE _spy_lanes<T> _spy_at(const _spy_mask& m, const FixedArray<_spy_
     const int64_t common = _spy_common(m, at);
     if (common >= 0)
         return a[common];
+    const _spy_lanes<U> from = _spy_pick(m, at, _spy_lanes<U>(U(0)));
     _spy_lanes<T> r;
     for (int i = 0; i < SPY_LANES; i++)
-        r.put(i, a[m.get(i) ? at.get(i) : U(0)].get(i));
+        r.put(i, a[from.get(i)].get(i));
     return r;
 }
 template <class T, auto N, class U>
 SPY_LANE_INLINE _spy_lanes<T> _spy_at(const _spy_mask& m, const FixedArray<T, N>& a, const _spy_lanes<U>& at)
 {
+    const _spy_lanes<U> from = _spy_pick(m, at, _spy_lanes<U>(U(0)));
     _spy_lanes<T> r;
     for (int i = 0; i < SPY_LANES; i++)
-        r.put(i, a[m.get(i) ? at.get(i) : U(0)]);
+        r.put(i, a[from.get(i)]);
     return r;
 }
 template <class T, auto N, class U>
@@ -751,27 +919,47 @@ SPY_LANE_INLINE void _spy_put_at(const _spy_mask& m, FixedArray<_spy_lanes<T>, N
 
 // The forms with `_alone` stay loops over single numbers: compilers make no vector instructions around an asm
 // statement.
-#define SPY_LANES_EACH(suffix, stay)                                                                                   \
-    template <class F>                                                                                                 \
-    SPY_LANE_INLINE void _spy_for_each##suffix(const _spy_mask& m, F f)                                                \
-    {                                                                                                                  \
-        for (int i = 0; i < SPY_LANES; i++)                                                                            \
-            if (m.get(i)) {                                                                                            \
-                stay;                                                                                                  \
-                f(i);                                                                                                  \
-            }                                                                                                          \
-    }                                                                                                                  \
-    template <class F>                                                                                                 \
-    SPY_LANE_INLINE auto _spy_each##suffix(const _spy_mask& m, F f)                                                    \
-    {                                                                                                                  \
-        typename _spy_many<decltype(f(0))>::type r;                                                                    \
-        for (int i = 0; i < SPY_LANES; i++)                                                                            \
-            if (m.get(i)) {                                                                                            \
-                stay;                                                                                                  \
-                _spy_put(r, i, f(i));                                                                                  \
-            }                                                                                                          \
-        return r;                                                                                                      \
+#if SPY_BIT_MASKS
+#define SPY_EACH_TAKING_PART(i, m, ...)                                                                                \
+    for (auto left = m.bits(); left; left &= left - 1) {                                                               \
+        const int i = __builtin_ctzll(left);                                                                           \
+        __VA_ARGS__;                                                                                                   \
     }
-SPY_LANES_EACH(, )
-SPY_LANES_EACH(_alone, __asm__ volatile(""))
+#else
+#define SPY_EACH_TAKING_PART(i, m, ...)                                                                                \
+    for (int i = 0; i < SPY_LANES; i++)                                                                                \
+        if (m.get(i)) {                                                                                                \
+            __VA_ARGS__;                                                                                               \
+        }
+#endif
+template <class F>
+SPY_LANE_INLINE void _spy_for_each_alone(const _spy_mask& m, F f)
+{
+    const _spy_mask taking = m;
+    SPY_EACH_TAKING_PART(i, taking, __asm__ volatile(""); f(i));
+}
+template <class F>
+SPY_LANE_INLINE auto _spy_each_alone(const _spy_mask& m, F f)
+{
+    const _spy_mask taking = m;
+    typename _spy_many<decltype(f(0))>::type r;
+    SPY_EACH_TAKING_PART(i, taking, __asm__ volatile(""); _spy_put(r, i, f(i)));
+    return r;
+}
+template <class F>
+SPY_LANE_INLINE void _spy_for_each(const _spy_mask& m, F f)
+{
+    for (int i = 0; i < SPY_LANES; i++)
+        if (m.get(i))
+            f(i);
+}
+template <class F>
+SPY_LANE_INLINE auto _spy_each(const _spy_mask& m, F f)
+{
+    typename _spy_many<decltype(f(0))>::type r;
+    for (int i = 0; i < SPY_LANES; i++)
+        if (m.get(i))
+            _spy_put(r, i, f(i));
+    return r;
+}
 #endif

@@ -178,14 +178,14 @@ SPY_LANE_INLINE F cos(F x, I& out)
     {                                                                                                                  \
         using namespace spy_lane_math;                                                                                 \
         _spy_lanes<float> r;                                                                                           \
-        _spy_mask _spy_out;                                                                                            \
+        _spy_lanes<int32_t> _spy_bits;                                                                                 \
         for (int k = 0; k < SPY_LANES; k += width) {                                                                   \
             I out = {};                                                                                                \
             load;                                                                                                      \
             __builtin_memcpy(reinterpret_cast<float*>(r.v) + k, &y, sizeof y);                                         \
-            __builtin_memcpy(reinterpret_cast<int*>(_spy_out.v) + k, &out, sizeof out);                                \
+            __builtin_memcpy(reinterpret_cast<int*>(_spy_bits.v) + k, &out, sizeof out);                               \
         }                                                                                                              \
-        _spy_out = _spy_out & m;                                                                                       \
+        const _spy_mask _spy_out = m & (_spy_bits != 0);                                                               \
         if (_spy_any(_spy_out))                                                                                        \
             _spy_for_each_alone(_spy_out, [&](int i) { r.put(i, F32_##name(__VA_ARGS__)); });                          \
         return r;                                                                                                      \

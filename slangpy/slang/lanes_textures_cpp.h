@@ -3,16 +3,6 @@
 #pragma once
 #if SPY_HAS_LANES
 
-/// A number of a texel.
-template <class Plain>
-SPY_LANE_INLINE float _spy_texel_part(const uint8_t* texel, int part)
-{
-    if constexpr (Plain::kind == spy_plain_bytes)
-        return float(texel[part]) / 255.0f;
-    float v;
-    __builtin_memcpy(&v, texel + 4 * part, 4);
-    return v;
-}
 template <int part, class T, bool = (part >= 0)>
 struct _spy_sampled {
     typedef T type;
@@ -23,87 +13,251 @@ struct _spy_sampled<part, T, true> {
     typedef float type;
     static float of(const T& v) { return v[part]; }
 };
-SPY_LANE_INLINE void _spy_put_parts(_spy_lanes<float>& r, int, const _spy_lanes<float>& x) { r = x; }
+SPY_LANE_INLINE _spy_lanes<float>* _spy_numbers(_spy_lanes<float>& r) { return &r; }
 template <int N>
-SPY_LANE_INLINE void _spy_put_parts(Vector<_spy_lanes<float>, N>& r, int part, const _spy_lanes<float>& x)
+SPY_LANE_INLINE _spy_lanes<float>* _spy_numbers(Vector<_spy_lanes<float>, N>& r)
 {
-    r[part] = x;
+    static_assert(sizeof r == N * sizeof(_spy_lanes<float>));
+    return &r[0];
 }
-/// What lanes read along one axis: two indices and the weight of the second; `fits` where these are known here.
-struct _spy_axis {
-    typedef double D __attribute__((vector_size(SPY_VECTOR_BYTES)));
-    typedef float F __attribute__((vector_size(SPY_VECTOR_BYTES / 2)));
-    typedef int I __attribute__((vector_size(SPY_VECTOR_BYTES / 2)));
-    _spy_lanes<int32_t> first, second, fits;
-    _spy_lanes<float> weight;
 
-    static SPY_LANE_INLINE I near(I i, int n, uint8_t mode)
+/// Numbers of as many lanes as one vector holds.
+namespace spy_lane_texels {
+
+typedef _spy_lanes<float>::Part F;
+typedef _spy_lanes<int32_t>::Part I;
+typedef _spy_lanes<uint32_t>::Part U;
+typedef _spy_mask::Part M;
+constexpr int per = _spy_lanes<float>::per;
+typedef double D __attribute__((vector_size(4 * per)));
+typedef float Fs __attribute__((vector_size(2 * per)));
+typedef int Is __attribute__((vector_size(2 * per)));
+
+/// How many vectors hold all lanes; not known to compilers, which would write code for each of them.
+SPY_LANE_INLINE int vectors()
+{
+    int count = _spy_lanes<float>::count;
+    __asm__("" : "+r"(count));
+    return count;
+}
+SPY_LANE_INLINE D doubles(Fs x)
+{
+#if SPY_BIT_MASKS
+    return __builtin_ia32_cvtps2pd512_mask(x, D{}, -1, 4); // one instruction, of which convertvector makes four
+#else
+    return __builtin_convertvector(x, D);
+#endif
+}
+SPY_LANE_INLINE D rounded_down(D x)
+{
+    D r;
+    for (int i = 0; i < per / 2; i++)
+        r[i] = __builtin_floor(x[i]);
+    return r;
+}
+SPY_LANE_INLINE F rounded_down(F x)
+{
+    F r;
+    for (int i = 0; i < per; i++)
+        r[i] = __builtin_floorf(x[i]);
+    return r;
+}
+template <class V, class H>
+SPY_LANE_INLINE V joined(H low, H high)
+{
+#if SPY_BIT_MASKS && __GNUC__ >= 12
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+    V r;
+    __builtin_memcpy(&r, &low, sizeof low);
+    __builtin_memcpy(reinterpret_cast<char*>(&r) + sizeof low, &high, sizeof high);
+    return r;
+#endif
+}
+SPY_LANE_INLINE M less(U a, U b)
+{
+#if SPY_BIT_MASKS
+    return M(_spy_lane_mask<uint32_t>::compare<1, 1>(a, b));
+#else
+    return a < b;
+#endif
+}
+/// w * t; a texel of no weight may be infinite.
+SPY_LANE_INLINE F weighted(F w, F t)
+{
+#if SPY_BIT_MASKS
+    return __builtin_ia32_blendmps_512_mask(F{}, w * t, _spy_lane_mask<float>::compare<4, 4>(w, F{}));
+#else
+    return w != 0 ? w * t : F{};
+#endif
+}
+
+/// What lanes read along one axis: two indices and the weight of the second; `fits` where these are known here.
+struct Axis {
+    I first, second;
+    F weight;
+    M fits;
+    /// from: the lanes' numbers.
+    SPY_LANE_INLINE Axis(const float* from, int n, uint8_t mode)
     {
-        const I edge = I{} + (mode == spy_clamp_to_edge ? 0 : -1),
-                last = I{} + (mode == spy_clamp_to_edge ? n - 1 : -1);
-        const I low = mode == spy_wrap ? i + n : edge, high = mode == spy_wrap ? i - n : last;
-        return i < 0 ? low : i >= n ? high : i;
-    }
-    SPY_LANE_INLINE _spy_axis(const _spy_lanes<float>& at, int n, uint8_t mode)
-    {
-        const float turn = mode == spy_wrap ? 1.0f / n : 0.0f;
-        for (int k = 0; k < SPY_LANES; k += SPY_VECTOR_BYTES / 8) {
-            F x;
-            __builtin_memcpy(&x, reinterpret_cast<const char*>(at.v) + 4 * k, sizeof x);
-            D u = __builtin_convertvector(x, D) * double(n) - 0.5;
-            const auto is_near = (u > -65536.0) & (u < 65536.0);
-            u = is_near ? u : D{};
-            I low = __builtin_convertvector(u, I);
-            low += __builtin_convertvector(__builtin_convertvector(low, D) > u, I); // rounds down
-            const F part = __builtin_convertvector(u - __builtin_convertvector(low, D), F);
-            low -= n * __builtin_convertvector(__builtin_convertvector(low, F) * turn, I); // a texture away at the most
-            const I one = near(low, n, mode), two = near(low + 1, n, mode);
-            const I in = __builtin_convertvector(is_near, I) & (one >= 0) & (one < n) & (two >= 0) & (two < n);
-            const I from = one & in, to = two & in;
-            put(first, k, from), put(second, k, to), put(fits, k, in), put(weight, k, part);
+        Fs weights[2];
+        Is lows[2];
+        _Pragma("GCC unroll 2") for (int half = 0; half < 2; half++)
+        {
+            Fs x;
+            __builtin_memcpy(&x, from + half * (per / 2), sizeof x);
+            const D u = doubles(x) * double(n) - 0.5, low = rounded_down(u);
+            weights[half] = __builtin_convertvector(u - low, Fs);
+            lows[half] = __builtin_convertvector(low, Is); // the least integer where it is none
         }
-    }
-    template <class L, class V>
-    static SPY_LANE_INLINE void put(L& lanes, int k, V v)
-    {
-        __builtin_memcpy(reinterpret_cast<char*>(lanes.v) + 4 * k, &v, sizeof v);
+        weight = joined<F>(weights[0], weights[1]);
+        const I low = joined<I>(lows[0], lows[1]);
+        fits = less(U(low + 65535), U{} + 131071u);
+        if (mode == spy_wrap) {
+            if (n & (n - 1)) {
+                const I turns = __builtin_convertvector(rounded_down(__builtin_convertvector(low, F) * (1.0f / n)), I);
+                first = low - turns * n;
+                first += first < 0 ? I{} + n : I{};
+                first -= first >= n ? I{} + n : I{};
+            } else
+                first = low & (n - 1);
+            second = first + 1 == n ? I{} : first + 1;
+        } else if (mode == spy_clamp_to_edge) {
+            const I last = I{} + (n - 1), under = low < last ? low : last, over = low + 1 < last ? low + 1 : last;
+            first = under > 0 ? under : I{};
+            second = over > 0 ? over : I{};
+        } else {
+            fits &= less(U(low), U{} + (n - 1u));
+            first = low;
+            second = low + 1;
+        }
     }
 };
 
-/// Lanes that found the weighted mean of four texels. first, count: of the numbers of a texel.
-template <class Plain, class R>
-static __attribute__((noinline)) _spy_mask _spy_bilinear_lanes(const SpyTexture& t, const SpySampler& s,
-                                                               const _spy_lanes<float>& x, const _spy_lanes<float>& y,
-                                                               const _spy_mask& m, int first, int count, R& r)
-{
-    typedef _spy_lanes<int32_t> I;
-    typedef _spy_lanes<float> F;
-    constexpr int32_t bytes = Plain::bytes;
-    const _spy_axis u(x, int(t.width), s.address[0]), v(y, int(t.height), s.address[1]);
-    const _spy_mask done = m & ((u.fits & v.fits) != 0);
-    const int32_t row = int32_t(t.width) * bytes;
-    // of lanes that take no part, the first texel
-    const I nothing(0), above = v.first * row, below = v.second * row, left = u.first * bytes, right = u.second * bytes;
-    const I p00 = _spy_pick(done, above + left, nothing), p10 = _spy_pick(done, above + right, nothing);
-    const I p01 = _spy_pick(done, below + left, nothing), p11 = _spy_pick(done, below + right, nothing);
-    const F over = 1.0f - v.weight, before = 1.0f - u.weight, zero(0.0f);
-    const F w00 = before * over, w10 = u.weight * over, w01 = before * v.weight, w11 = u.weight * v.weight;
-    for (int part = first; part < first + count; part++) {
-        F t00, t10, t01, t11;
-        const uint8_t* from = t.first;
-        for (int i = 0; i < SPY_LANES; i++) {
-            t00.put(i, _spy_texel_part<Plain>(from + p00.get(i), part));
-            t10.put(i, _spy_texel_part<Plain>(from + p10.get(i), part));
-            t01.put(i, _spy_texel_part<Plain>(from + p01.get(i), part));
-            t11.put(i, _spy_texel_part<Plain>(from + p11.get(i), part));
-        }
-        F sum = _spy_pick(w00 != 0, w00 * t00, zero) + _spy_pick(w10 != 0, w10 * t10, zero);
-        sum = sum + _spy_pick(w01 != 0, w01 * t01, zero);
-        sum = sum + _spy_pick(w11 != 0, w11 * t11, zero);
-        _spy_put_parts(r, part - first, sum);
+/// Numbers of 32 bits that lanes read at places between 0 and `count`. Where these are near to each other, one vector
+/// from `begin` on has all of them.
+struct Window {
+    int32_t begin;
+    SPY_LANE_INLINE Window(I at, M taking, int32_t count)
+    {
+        int first = 0, last = per - 1;
+#if SPY_BIT_MASKS
+        first = __builtin_ctz(taking | 0x8000u);
+        last = 31 - __builtin_clz(taking | 1u);
+#endif
+        alignas(64) int32_t all[per];
+        __builtin_memcpy(all, &at, sizeof all);
+        const int32_t least = all[first] < all[last] ? all[first] : all[last], most = count - per;
+        begin = least > most ? most : least;
+        begin = begin < 0 ? 0 : begin;
     }
-    return done;
+    SPY_LANE_INLINE F numbers(const uint8_t* from) const
+    {
+        F r;
+        __builtin_memcpy(&r, from + int64_t(begin) * 4, sizeof r);
+        return r;
+    }
+};
+SPY_LANE_INLINE U larger(U a, U b) { return a > b ? a : b; }
+SPY_LANE_INLINE F gathered(const uint8_t* from, I at, M taking)
+{
+#if SPY_BIT_MASKS
+    return __builtin_ia32_gathersiv16sf(F{}, from, at, taking, 4);
+#else
+    F r;
+    at &= taking;
+    for (int i = 0; i < per; i++)
+        __builtin_memcpy(reinterpret_cast<float*>(&r) + i, from + int64_t(at[i]) * 4, 4);
+    return r;
+#endif
 }
+/// Where it is in a texture: numbers of 32 bits of a texel, the first and the count of those that are asked for.
+struct Texels {
+    int32_t words, first, count;
+    bool is_bytes;
+    SPY_LANE_INLINE int32_t word(int part) const { return is_bytes ? 0 : first + part; }
+    SPY_LANE_INLINE F number(F word, int part) const
+    {
+        if (!is_bytes)
+            return word;
+        return __builtin_convertvector(((I)word >> 8 * (first + part)) & 255, F) / 255.0f;
+    }
+};
+
+/// Lanes that found the weighted mean of four texels.
+static __attribute__((noinline)) _spy_mask bilinear(const SpyTexture& t, const SpySampler& s,
+                                                    const _spy_lanes<float>& x, const _spy_lanes<float>& y, _spy_mask m,
+                                                    Texels texels, _spy_lanes<float>* r)
+{
+    const int32_t width = int32_t(t.width), height = int32_t(t.height), words = texels.words;
+    const int32_t all = width * height * words;
+    const uint32_t near = uint32_t(per - words + 1);
+    for (int k = 0, count = vectors(); k < count; k++) {
+        const Axis u(reinterpret_cast<const float*>(x.v) + k * per, width, s.address[0]);
+        const Axis v(reinterpret_cast<const float*>(y.v) + k * per, height, s.address[1]);
+        const M done = M(m.v[k] & u.fits & v.fits);
+        m.v[k] = done;
+        const I above = v.first * (width * words), below = v.second * (width * words);
+        const I p00 = above + u.first * words, p10 = above + u.second * words;
+        const I p01 = below + u.first * words, p11 = below + u.second * words;
+        const Window upper(p00, done, all), lower(p01, done, all);
+        const I d00 = p00 - upper.begin, d10 = p10 - upper.begin, d01 = p01 - lower.begin, d11 = p11 - lower.begin;
+        const M far = M(done & ~less(larger(larger(U(d00), U(d10)), larger(U(d01), U(d11))), U{} + near));
+        _spy_mask any(false);
+        any.v[0] = far;
+        const F over = 1.0f - v.weight, before = 1.0f - u.weight;
+        const F w00 = before * over, w10 = u.weight * over, w01 = before * v.weight, w11 = u.weight * v.weight;
+        const bool is_near = all >= per && !_spy_any(any);
+        for (int part = 0; part < texels.count; part++) {
+            F t00, t10, t01, t11;
+            const int32_t word = texels.word(part);
+            if (is_near) {
+                const F one = upper.numbers(t.first), two = lower.numbers(t.first);
+                t00 = __builtin_shuffle(one, d00 + word);
+                t10 = __builtin_shuffle(one, d10 + word);
+                t01 = __builtin_shuffle(two, d01 + word);
+                t11 = __builtin_shuffle(two, d11 + word);
+            } else {
+                t00 = gathered(t.first, p00 + word, done);
+                t10 = gathered(t.first, p10 + word, done);
+                t01 = gathered(t.first, p01 + word, done);
+                t11 = gathered(t.first, p11 + word, done);
+            }
+            F sum = weighted(w00, texels.number(t00, part)) + weighted(w10, texels.number(t10, part));
+            sum = sum + weighted(w01, texels.number(t01, part));
+            r[part].v[k] = sum + weighted(w11, texels.number(t11, part));
+        }
+    }
+    return m;
+}
+/// Lanes that found a texel.
+static __attribute__((noinline)) _spy_mask loaded(const SpyTexture& t, const _spy_lanes<int32_t>& x,
+                                                  const _spy_lanes<int32_t>& y, const _spy_lanes<int32_t>& mip,
+                                                  _spy_mask m, Texels texels, _spy_lanes<float>* r)
+{
+    const int32_t width = int32_t(t.width), all = width * int32_t(t.height) * texels.words;
+    const uint32_t near = uint32_t(per - texels.words + 1);
+    for (int k = 0, count = vectors(); k < count; k++) {
+        const M done = M(m.v[k] & less(U(x.v[k]), U{} + t.width) & less(U(y.v[k]), U{} + t.height) &
+                         less(U(mip.v[k]), U{} + 1u));
+        m.v[k] = done;
+        const I place = (y.v[k] * width + x.v[k]) * texels.words;
+        const Window window(place, done, all);
+        const I at = place - window.begin;
+        _spy_mask any(false);
+        any.v[0] = M(done & ~less(U(at), U{} + near));
+        const bool is_near = all >= per && !_spy_any(any);
+        for (int part = 0; part < texels.count; part++) {
+            const int32_t word = texels.word(part);
+            const F number = is_near ? __builtin_shuffle(window.numbers(t.first), at + word)
+                                     : gathered(t.first, place + word, done);
+            r[part].v[k] = texels.number(number, part);
+        }
+    }
+    return m;
+}
+} // namespace spy_lane_texels
+
 /// Whether 32 bits count the bytes of a texture.
 SPY_LANE_INLINE bool _spy_is_small(const SpyTexture& t) { return uint64_t(t.width) * t.height < (1u << 27); }
 
@@ -117,17 +271,17 @@ SPY_LANE_INLINE auto _spy_lanes_samplelevel(const _spy_mask& m, const _spy_textu
     typename _spy_many<typename Sampled::type>::type r;
     const SpyTexture& texture = *t.texture;
     const SpySampler& sampler = *reinterpret_cast<const SpySampler*>(s.state);
+    const _spy_lanes<float> x = at[0], y = at[1]; // so that those of a loop stay in registers
     _spy_mask left = m;
-    if (sampler.is_bilinear && (level <= 0 || texture.mip_count == 1) && _spy_is_small(texture)) {
-        if (texture.plain == Texture::Floats::kind)
-            left = m &
-                !_spy_bilinear_lanes<typename Texture::Floats>(texture, sampler, at[0], at[1], m, first, count, r);
-        else if (texture.plain == spy_plain_bytes)
-            left = m & !_spy_bilinear_lanes<_spy_plain_bytes>(texture, sampler, at[0], at[1], m, first, count, r);
+    const bool is_bytes = texture.plain == spy_plain_bytes;
+    if (sampler.is_bilinear && (level <= 0 || texture.mip_count == 1) && _spy_is_small(texture) &&
+        (is_bytes || texture.plain == Texture::Floats::kind)) {
+        const spy_lane_texels::Texels texels{is_bytes ? 1 : int32_t(Texture::Floats::kind), first, count, is_bytes};
+        left = m & !spy_lane_texels::bilinear(texture, sampler, x, y, m, texels, _spy_numbers(r));
     }
     if (_spy_any(left))
         _spy_for_each_alone(left, [&](int i) {
-            const Vector<float, 2> place{at[0].get(i), at[1].get(i)};
+            const Vector<float, 2> place{x.get(i), y.get(i)};
             _spy_put(r, i, Sampled::of(t.SampleLevel(s, place, level)));
         });
     return r;
@@ -139,7 +293,7 @@ SPY_LANE_INLINE auto _spy_lanes_sample(const _spy_mask& m, const _spy_texture<T,
     return _spy_lanes_samplelevel<part>(m, t, at, s, 0.0f);
 }
 template <int part, class T>
-static __attribute__((noinline)) typename _spy_many<typename _spy_sampled<part, T>::type>::type
+SPY_LANE_INLINE typename _spy_many<typename _spy_sampled<part, T>::type>::type
 _spy_lanes_load(const _spy_mask& m, const _spy_texture<T, 2, false, false>& t, const Vector<_spy_lanes<int32_t>, 3>& at)
 {
     typedef typename _spy_texture<T, 2, false, false>::Floats Plain;
@@ -147,30 +301,16 @@ _spy_lanes_load(const _spy_mask& m, const _spy_texture<T, 2, false, false>& t, c
     constexpr int count = part >= 0 ? 1 : _spy_texel_type<T>::count, first = part >= 0 ? part : 0;
     typename _spy_many<typename Sampled::type>::type r;
     const SpyTexture& texture = *t.texture;
-    const int32_t *x = reinterpret_cast<const int32_t*>(at[0].v), *y = reinterpret_cast<const int32_t*>(at[1].v);
-    const int32_t* mip = reinterpret_cast<const int32_t*>(at[2].v);
+    const _spy_lanes<int32_t> x = at[0], y = at[1], mip = at[2];
     _spy_mask left = m;
     if (texture.plain == Plain::kind && _spy_is_small(texture)) {
-        alignas(64) int32_t place[SPY_LANES], fits[SPY_LANES];
-        for (int i = 0; i < SPY_LANES; i++) {
-            const bool is_in = (uint32_t(x[i]) < texture.width) & (uint32_t(y[i]) < texture.height) & (mip[i] == 0) &
-                (m.get(i) != 0);
-            fits[i] = -int32_t(is_in);
-            place[i] = is_in ? (y[i] * int32_t(texture.width) + x[i]) * int32_t(Plain::bytes) : 0;
-        }
-        for (int k = first; k < first + count; k++) {
-            _spy_lanes<float> given;
-            for (int i = 0; i < SPY_LANES; i++)
-                given.put(i, _spy_texel_part<Plain>(texture.first + place[i], k));
-            _spy_put_parts(r, k - first, given);
-        }
-        _spy_lanes<int32_t> found;
-        __builtin_memcpy(found.v, fits, sizeof fits);
-        left = m & (found == 0);
+        const spy_lane_texels::Texels texels{int32_t(Plain::kind), first, count, false};
+        left = m & !spy_lane_texels::loaded(texture, x, y, mip, m, texels, _spy_numbers(r));
     }
     if (_spy_any(left))
-        _spy_for_each_alone(
-            left, [&](int i) { _spy_put(r, i, Sampled::of(t.Load(Vector<int32_t, 3>{x[i], y[i], mip[i]}))); });
+        _spy_for_each_alone(left, [&](int i) {
+            _spy_put(r, i, Sampled::of(t.Load(Vector<int32_t, 3>{x.get(i), y.get(i), mip.get(i)})));
+        });
     return r;
 }
 template <int part, class T, class U>

@@ -133,6 +133,59 @@ float large(float x, int most)
     }
     return sum;
 }
+float nested(float x, int most)
+{
+    float carried = x, sum = 0;
+    for (int k = 0; k < 4; k++)
+    {
+        float fresh = x * k - 0.5;
+        int parity = 0, why = 0;
+        for (int i = 0; i < most; i++)
+        {
+            carried = carried * 0.75 + fresh * 0.125;
+            fresh = fresh * fresh * 0.5 - carried;
+            parity = parity == 1 ? 0 : 1;
+            if (fresh > 1.5)
+                why = 3;
+            else if (carried > 0.75 && i > 2)
+                why = 1;
+            sum += why == 2 ? 100 : parity != 0 ? fresh : 0.25 * carried;
+            if (why != 0)
+                break;
+        }
+        if (sum > 9)
+            continue;
+        sum += why == 1 ? 0.5 : -0.25;
+    }
+    return sum;
+}
+struct Pair { float a[3]; float b; };
+struct Both { Pair first; int turns; Pair second; };
+Both filled(float x, int most)
+{
+    Pair first, second;
+    first.a[0] = second.a[0] = x;
+    first.a[1] = first.a[2] = second.a[1] = second.a[2] = first.b = second.b = 0;
+    int i = 0;
+    for (; i < most && first.a[0] < 3; i++)
+    {
+        first.a[i % 3] = first.a[0] * 1.25 + 0.125;
+        first.a[0] += 0.25 * abs(x);
+        second.b += first.a[2];
+        if (second.b > 5)
+            break;
+    }
+    Both both;
+    both.turns = i;
+    both.first = first;
+    both.second = second;
+    return both;
+}
+float parts(float x, int most)
+{
+    Both both = filled(x, most);
+    return both.first.a[0] + 2 * both.first.a[1] - both.first.a[2] + both.second.b * 4 + both.turns;
+}
 float uniform_turns(float x, int most)
 {
     for (int i = 0; i < most; i++)
@@ -158,8 +211,10 @@ def results() -> Iterator[dict[str, list[np.ndarray]]]:
             patch.setattr(config, "cpu_lanes", lanes)
             device = spy.Device(type=spy.DeviceType.cpu)
             module = spy.Module.load_from_source(device, "lanes", SOURCE)
-            for name in ("mandelbrot", "march", "escape"):
+            for name in ("mandelbrot", "march", "escape", "wide", "newton", "hashes"):
                 found.setdefault(name, []).append(getattr(module, name)(points, 100, _result="numpy"))
+            for name in ("nested", "parts"):
+                found.setdefault(name, []).append(getattr(module, name)(points[:, 0], 12, _result="numpy"))
             found.setdefault("collatz", []).append(module.collatz(starts, 60, _result="numpy"))
             tensor = spy.Tensor.from_numpy(device, table)
             found.setdefault("guarded", []).append(module.guarded(starts, 90, tensor, _result="numpy"))
@@ -226,7 +281,7 @@ def derivatives(device: spy.Device, module: spy.Module) -> dict[str, np.ndarray]
 TAKEN: list[str] = []
 
 
-@pytest.mark.parametrize("name", [*"mandelbrot march escape collatz guarded counted skewed walk shade stored iterated apart bent bent_tangent lookup waves fog histogram functions".split()])
+@pytest.mark.parametrize("name", [*"mandelbrot march escape wide newton hashes nested parts collatz guarded counted skewed walk shade stored iterated apart bent bent_tangent lookup waves fog histogram functions".split()])
 def test_same_bits(results: dict[str, list[np.ndarray]], name: str) -> None:
     plain, lanes = results[name]
     assert plain.tobytes() == lanes.tobytes()
@@ -235,7 +290,7 @@ def test_same_bits(results: dict[str, list[np.ndarray]], name: str) -> None:
 
 def test_what_has_lanes(results: dict[str, list[np.ndarray]]) -> None:
     """Functions that store in a loop are left as they are."""
-    assert [*"mandelbrot march escape collatz guarded skewed walk shade lookup waves fog histogram functions stored iterated iterated skewed bent bent".split()] == TAKEN
+    assert [*"mandelbrot march escape wide newton hashes nested parts collatz guarded skewed walk shade lookup waves fog histogram functions stored iterated iterated skewed bent bent".split()] == TAKEN
 
 
 def test_values(results: dict[str, list[np.ndarray]]) -> None:
@@ -283,12 +338,51 @@ def texts_of(names: list[str], lanes: bool, options: dict[str, Any]) -> dict[str
         device = spy.Device(type=spy.DeviceType.cpu, compiler_options=options)
         module = spy.Module.load_from_source(device, "lanes", SOURCE)
         for name in names:
-            given = np.zeros((5,) if name in ("large", "uniform_turns") else (5, 2), np.float32)
+            given = np.zeros((5,) if name in ("large", "uniform_turns", "nested", "parts") else (5, 2), np.float32)
             with pytest.raises(Taken):
                 getattr(module, name)(given, 10, _result="numpy")
             found[name] = compiler.text
         device.close()
     return found
+
+
+def few_results(n: int, options: dict[str, Any], names: tuple[str, ...]) -> dict[str, list[np.ndarray]]:
+    """Of n elements, without lanes and with."""
+    points = np.random.default_rng(7).uniform(-2, 2, (n, 2)).astype(np.float32)
+    points[:2, 0] = [np.nan, np.inf][:n]
+    found: dict[str, list[np.ndarray]] = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(executable, "compile_kernel", strict_compiler(lambda label, _: None))
+        patch.setattr(config, "cache_enabled", False)
+        for lanes in (False, True):
+            patch.setattr(config, "cpu_lanes", lanes)
+            device = spy.Device(type=spy.DeviceType.cpu, compiler_options=options)
+            module = spy.Module.load_from_source(device, "lanes", SOURCE)
+            for name in names:
+                given = points[:, 0] if name in ("nested", "histogram", "parts") else points
+                others = (np.arange(n, dtype=np.int32) % 40, 3) if name == "histogram" else (30,)
+                found.setdefault(name, []).append(getattr(module, name)(given, *others, _result="numpy"))
+            x = spy.Tensor.from_numpy(device, points[:, 0].copy()).with_grads()
+            y = spy.Tensor.empty(device, (n,), "float").with_grads()
+            y.grad.copy_from_numpy(np.ones(n, np.float32))
+            module.iterated.bwds(x, 24, _result=y)
+            found.setdefault("iterated", []).append(x.grad.to_numpy())
+            device.close()
+    return found
+
+
+@pytest.mark.parametrize("n", [1, 31, 33])
+def test_sizes(n: int) -> None:
+    """Less than all lanes, and one more."""
+    for name, (plain, lanes) in few_results(n, {}, ("escape",)).items():
+        assert plain.tobytes() == lanes.tobytes(), name
+
+
+def test_processors_without_masks() -> None:
+    """Vectors of 256 bits, whose masks are vectors, too."""
+    names = ("mandelbrot", "escape", "wide", "hashes", "nested", "parts", "histogram", "fog")
+    for name, (plain, lanes) in few_results(333, {"downstream_args": ["-mno-avx512f"]}, names).items():
+        assert plain.tobytes() == lanes.tobytes(), name
 
 
 def test_which_kernels_change() -> None:

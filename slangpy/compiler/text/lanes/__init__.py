@@ -6,8 +6,9 @@ a branch is run by the lanes that take it, and a loop runs while a lane is left 
 it was, and what lanes cannot compute at once is computed for one after the other.
 
     tokens, parser -> tree      what Slang emitted, as statements and expressions
-    counters                    loops whose counter is the same for all lanes in a turn
+    counters, flags             loops whose counter is the same for all lanes in a turn; numbers of two values as bools
     facts, varying, weights     what functions write; what differs by lane; what is computed in any case
+    lifetimes                   how long variables are needed
     expressions, functions      the functions for lanes; structs of lanes
     entry                       the loop over invocations around them
 

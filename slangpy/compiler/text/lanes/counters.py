@@ -7,10 +7,9 @@ had to the first. Lanes had different numbers of turns; backward those with fewe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from .tree import Case, Expr, Stmt
+from .tree import Case, Expr, Stmt, mapped, number_of, statements
 
 UP, DOWN = "up", "down"
 """Kinds of such loops: `type` of the statement, whose `name` is the variable. UP: from `value`, the same for all lanes. DOWN: by
@@ -30,7 +29,7 @@ def with_counters(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 class _Marker:
     def __init__(self, body: tuple[Stmt, ...]) -> None:
-        every = list(_all(body))
+        every = list(statements(body))
         self.types = {s.name: s.type for s in every if s.kind == "declare"}
         self.written = [s.place.text for s in every if s.place is not None and s.place.kind == "name"]
         self.pointed = {part.kids[0].text for s in every for e in s.expressions() for part in e.walk()
@@ -57,7 +56,7 @@ class _Marker:
         turn = (test, *rest)
         if (
             self.types.get(name) != "int32_t" or name in self.pointed or _steps(step.value, name) is None or
-            not _is_index(turn, name) or any(inner.place is not None and inner.place.text == name for inner in _all(turn))
+            not _is_index(turn, name) or any(inner.place is not None and inner.place.text == name for inner in statements(turn))
         ):  # fmt: skip
             return s
         now = f"{name}_now{self.count}"
@@ -65,35 +64,21 @@ class _Marker:
         bound = _end(test, name)
         if bound is not None and _steps(step.value, name) == -1 and not any(_leaves(kid) for kid in rest):
             self.count += 1
-            inner = tuple(_mapped(kid, lambda e: _renamed(e, name, now)) for kid in rest)
+            inner = tuple(mapped(kid, lambda e: _renamed(e, name, now)) for kid in rest)
             return Stmt("loop", DOWN, name, value=bound, body=(test, declared, *inner, step))
         start = first.get(name)
-        if start is None or _number(start) is None or self.written.count(name) != 1 or any(_leaves(kid, False) for kid in turn):
+        if start is None or number_of(start) is None or self.written.count(name) != 1 or any(_leaves(kid, False) for kid in turn):
             return s
         self.count += 1
-        inner = tuple(_mapped(kid, lambda e: _renamed(e, name, now)) for kid in turn)
+        inner = tuple(mapped(kid, lambda e: _renamed(e, name, now)) for kid in turn)
         return Stmt("loop", UP, name, value=start, body=(declared, *inner, step))
-
-
-def _all(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    for s in body:
-        yield s
-        for part in s.parts():
-            yield from _all(part)
-
-
-def _number(e: Expr) -> int | None:
-    """Of `3` and `int32_t(3)`."""
-    if e.kind == "call" and e.text == "int32_t" and len(e.kids) == 1:
-        return _number(e.kids[0])
-    return int(e.text) if e.kind == "literal" and e.text.isdigit() else None
 
 
 def _steps(value: Expr, name: str) -> int | None:
     """What is added to a variable: 1 or -1, or None of other values."""
     if value.kind != "binary" or value.text not in "+-" or value.by or value.kids[0] != Expr("name", name):
         return None
-    return (1 if value.text == "+" else -1) if _number(value.kids[1]) == 1 else None
+    return (1 if value.text == "+" else -1) if number_of(value.kids[1]) == 1 else None
 
 
 def _end(test: Stmt, name: str) -> Expr | None:
@@ -101,11 +86,11 @@ def _end(test: Stmt, name: str) -> Expr | None:
     e = test.value
     if test.kind != "if" or test.body or [s.kind for s in test.other] != ["break"] or e is None or e.text != ">=":
         return None
-    return e.kids[1] if e.kids[0] == Expr("name", name) and _number(e.kids[1]) is not None else None
+    return e.kids[1] if e.kids[0] == Expr("name", name) and number_of(e.kids[1]) is not None else None
 
 
 def _is_index(body: tuple[Stmt, ...], name: str) -> bool:
-    parts = (part for s in _all(body) for e in s.expressions() for part in e.walk())
+    parts = (part for s in statements(body) for e in s.expressions() for part in e.walk())
     return any(part.kind == "index" and part.kids[1] == Expr("name", name) for part in parts)
 
 
@@ -114,7 +99,7 @@ def _leaves(s: Stmt, by_break: bool = True) -> bool:
     if s.kind == "continue" or (by_break and s.kind in ("break", "return")):
         return True
     if s.kind == "loop":
-        return by_break and any(inner.kind == "return" for inner in _all(s.body))
+        return by_break and any(inner.kind == "return" for inner in statements(s.body))
     return any(_leaves(kid, by_break and not (s.kind == "switch" and kid.kind == "break")) for part in s.parts() for kid in part)
 
 
@@ -122,12 +107,3 @@ def _renamed(e: Expr, name: str, now: str) -> Expr:
     if e.kind == "name":
         return Expr("name", now) if e.text == name else e
     return Expr(e.kind, e.text, tuple(_renamed(kid, name, now) for kid in e.kids), e.by)
-
-
-def _mapped(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
-    def block(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(_mapped(kid, change) for kid in body)
-
-    place, value = (None if e is None else change(e) for e in (s.place, s.value))
-    cases = tuple(Case(case.labels, case.is_default, block(case.body)) for case in s.cases)
-    return replace(s, place=place, value=value, body=block(s.body), other=block(s.other), cases=cases)

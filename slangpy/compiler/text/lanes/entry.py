@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .facts import Types, statements
+from .facts import Types
 from .functions import LaneFunction, Program, may_leave
 from .parser import Parser, Unit
 from .tokens import Unfit, closing
-from .tree import Expr, Function, Stmt, lines_of, text_of
+from .tree import Expr, Function, Stmt, lines_of, statements, text_of
 from .varying import BEHIND, LANES, SAME, Analysis, root
 
 _MAIN = "__spy_main"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from .parser import Unit
 from .tokens import Unfit
-from .tree import NATIVE, Expr, Stmt, arguments_of, element, is_vector, texel
+from .tree import NATIVE, Expr, Stmt, arguments_of, element, is_vector, statements, texel
 
 _SUFFIXES = {"f": "float", "u": "uint32_t", "ll": "int64_t", "ull": "uint64_t", "llu": "uint64_t", "": "int32_t"}
 _LETTERS = {"F32": "float", "F64": "double", "I32": "int32_t", "U32": "uint32_t", "I64": "int64_t", "U64": "uint64_t"}
@@ -285,11 +285,4 @@ def _inside(place: Expr | None) -> Iterator[Expr]:
         yield place
 
 
-def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    for s in body:
-        yield s
-        for part in s.parts():
-            yield from statements(part)
-
-
-__all__ = ["COUNTS", "REPORTS", "Effects", "Facts", "Types", "literal_type", "statements"]
+__all__ = ["COUNTS", "REPORTS", "Effects", "Facts", "Types", "literal_type"]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from .counters import DOWN, UP, is_counter
 from .expressions import Expressions
-from .facts import Facts, statements
+from .facts import Facts
+from .lifetimes import own_variables, parts_of_later
 from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
-from .tree import NATIVE, Case, Expr, Stmt, is_native, lines_of, text_of
+from .tree import NATIVE, Case, Expr, Stmt, is_native, lines_of, statements, text_of
 from .varying import BEHIND, LANES, SAME, Analysis, Shapes, root
 from .weights import weight_of
 
@@ -18,6 +20,7 @@ _AT_ONCE = 8
 """Turns after which a loop looks whether only few lanes are left in it."""
 _LIGHT = 5
 """Operations of a branch that is not asked whether any lane takes it: as many as a wrong guess of a processor costs."""
+_RESULT = re.compile(r"\b_r\b")
 _TURNS = 4
 """Of a loop that ends for all lanes at once, for want of a better number."""
 
@@ -95,6 +98,8 @@ class _Around:
     is_varying: bool
     counter: str = ""
     """What a loop that counts has declared for its turn."""
+    own: frozenset[str] = frozenset()
+    """Variables that are only used here from now on: what those of lanes that have left are is of no interest."""
 
 
 @dataclass
@@ -112,12 +117,19 @@ class LaneFunction(Expressions):
     has_returned: bool = False
     """Lanes have left what is written so far."""
     around: list[_Around] = field(default_factory=list)
+    own: dict[int, frozenset[str]] = field(default_factory=dict)
+    """By the identity of loops."""
+    parts: dict[str, tuple[str, Expr]] = field(default_factory=dict)
+    """Variables that stand in a later one: this, and where."""
+    wholes: set[str] = field(default_factory=set)
+    """Those that others stand in, once they are declared."""
     fresh: set[str] = field(default_factory=set)
     """Variables of lanes that have no value yet: the first may go to all lanes."""
 
     def write(self) -> str:
         function = self.analysis.function
         self.is_divergent = any(self.analysis.loops.values())
+        self.own = own_variables([name for _, name in function.parameters], self.analysis.body)
         for name, shape in self.analysis.shapes.items():
             type = self.analysis.types.names[name]
             self.program.structs.check_size(type[:-1] if shape == BEHIND else type)
@@ -128,8 +140,20 @@ class LaneFunction(Expressions):
         result = "void" if is_void else self.many(function.result)
         lines = [f"static {result} {self.name}({', '.join(['_spy_mask _m', *parameters])})", "{", "_spy_mask _gone(false);"]
         last = "return;" if is_void else "return _r;"
-        lines += [] if is_void else [f"{result} _r{'{}' if is_native(function.result) else ''};"]
-        return "\n".join([*lines, *self.block(self.analysis.body, "_m", last), last, "}"]) + "\n"
+        self.parts = parts_of_later(self.analysis.body, self._is_large)
+        body = self.block(self.analysis.body, "_m", last)
+        # structs that are returned are made where they go; numbers would leave their registers for that
+        is_small = is_void or is_native(function.result)
+        if is_small or not (body and body[-1].startswith("return ")):
+            body.append(last)
+        if not is_void and (is_small or any(_RESULT.search(line) for line in body)):
+            lines.append(f"{result} _r{'{}' if is_native(function.result) else ''};")
+        return "\n".join([*lines, *body, "}"]) + "\n"
+
+    def _is_large(self, name: str) -> bool:
+        """Whether a variable has parts in lanes."""
+        type = self.analysis.types.names[name]
+        return self.analysis.shapes.get(name) == LANES and not is_native(type) and self.program.structs.is_open(type)
 
     def _parameter(self, type: str, shape: str) -> str:
         if shape == BEHIND:
@@ -189,6 +213,13 @@ class LaneFunction(Expressions):
         if self.analysis.shapes.get(s.name, SAME) == SAME:
             return f"{s.type} {s.name}{'' if s.value is None else ' = ' + text_of(s.value)};"
         type = self.many(s.type)
+        if any(whole == s.name for whole, _ in self.parts.values()):
+            return self._declared(s.name)
+        if s.name in self.parts:
+            whole, place = self.parts[s.name]
+            self.homes[whole] = mask
+            lines = f"{self._declared(whole)} auto& {s.name} = {text_of(place)};"
+            return lines if s.value is None else f"{lines} {s.name} = {self.value(s.value, s.type, mask)};"
         if s.value is None:
             self.fresh |= {s.name} if is_native(s.type) else set()
             return f"{type} {s.name}{'{}' if is_native(s.type) else ''};"
@@ -197,23 +228,38 @@ class LaneFunction(Expressions):
             value = self.before.pop().split(" = ", 1)[1].removesuffix(";")
         return f"{type} {s.name} = {value};"
 
+    def _declared(self, name: str) -> str:
+        """The declaration of a variable that others stand in, in front of the first of these; "" where it stands already."""
+        if name in self.wholes:
+            return ""
+        self.wholes.add(name)
+        return f"{self.many(self.analysis.types.names[name])} {name};"
+
     def _assignment(self, s: Stmt, mask: str) -> str:
         assert s.place is not None and s.value is not None
         if self.shape(s.place) == SAME and self.shape(s.value) == SAME:
             return f"{text_of(s.place)} = {text_of(s.value)};"
+        if s.value.kind == "name" and self.parts.get(s.value.text, ("", s.value))[1] is s.place:
+            return ""  # it stands there
         type = self.analysis.types.of(s.place)
         is_first = s.place.kind == "name" and s.place.text in self.fresh
         self.fresh.discard(root(s.place).text)
         place = self.direct_place(s.place)
         if place is None or not type:
             return self.store_at(s.place, s.value, mask) or self.store(s.place, s.value, mask)
-        is_whole = is_first or self.homes.get(root(s.place).text) == mask
+        is_whole = is_first or self.homes.get(root(s.place).text) == mask or self._is_own(s.place, mask)
         if is_whole and self.shape(s.value) == SAME and not is_native(type):
             return f"_spy_fill({place}, {text_of(s.value)});"
         value = self.value(s.value, type, mask)
         if is_whole:  # lanes that are gone from here never look again
-            return f"{place} = {value};"
+            return f"{place} = {value};" if is_native(type) else f"_spy_copy({place}, {value});"
         return f"_spy_set({mask}, {place}, {value});"
+
+    def _is_own(self, place: Expr, mask: str) -> bool:
+        """Whether a variable of the loop around this statement gets a value for all lanes that are still in it."""
+        loop = next((a for a in reversed(self.around) if a.is_varying), None)
+        name = root(place).text
+        return loop is not None and loop.mask == mask and name in loop.own and self.analysis.shapes.get(name) == LANES
 
     def _leave(self, kind: str, mask: str) -> list[str]:
         target = self.around[-1] if kind == "break" else next(a for a in reversed(self.around) if a.kind == "loop")
@@ -259,6 +305,7 @@ class LaneFunction(Expressions):
         self.fresh.clear()
         counter = next((kid.name for kid in s.body[:2] if s.name and kid.kind == "declare"), "")
         loop.counter = counter if loop.is_varying else ""
+        loop.own = self.own.get(id(s), frozenset()) if s.type != DOWN else loop.own  # there, lanes come later
         if loop.is_varying and s.type == DOWN:
             lines = self._down(s, loop, mask)
         elif not loop.is_varying:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from .counters import with_counters
+from .flags import with_flags
 from .tokens import Token, Unfit, closing, tokens_of
 from .tree import Case, Expr, Function, Stmt, Struct
 
@@ -293,7 +294,7 @@ class Unit:
             body = parser.block()
             if parser.at != end:
                 raise Unfit("a statement")
-            self.bodies[name] = with_counters(body)
+            self.bodies[name] = with_counters(with_flags(body))
         return self.bodies[name]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,31 @@ class Stmt:
 
     def expressions(self) -> tuple[Expr, ...]:
         return tuple(e for e in (self.place, self.value) if e is not None)
+
+
+def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    for s in body:
+        yield s
+        for part in s.parts():
+            yield from statements(part)
+
+
+def number_of(e: Expr) -> int | None:
+    """Of `3` and `int32_t(3)`."""
+    if e.kind == "call" and e.text == "int32_t" and len(e.kids) == 1:
+        return number_of(e.kids[0])
+    return int(e.text) if e.kind == "literal" and e.text.isdigit() else None
+
+
+def mapped(s: Stmt, change: Callable[[Expr], Expr]) -> Stmt:
+    """A statement, and those in it, with other expressions."""
+
+    def block(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(mapped(kid, change) for kid in body)
+
+    place, value = (None if e is None else change(e) for e in (s.place, s.value))
+    cases = tuple(Case(case.labels, case.is_default, block(case.body)) for case in s.cases)
+    return replace(s, place=place, value=value, body=block(s.body), other=block(s.other), cases=cases)
 
 
 def lines_of(body: tuple[Stmt, ...]) -> list[str]:
