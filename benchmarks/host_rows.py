@@ -34,6 +34,14 @@ import slangpy as spy
 SOURCE = COMMON + """
 float total<let N : int>(Tensor<float, 1> xs[N]) { float sum = 0; for (int i = 0; i < N; i++) sum += xs[i][0]; return sum; }
 float sum_of_pairs<let N : int>(Pair xs[N]) { float sum = 0; for (int i = 0; i < N; i++) sum += xs[i].a; return sum; }
+float sum_of_numbers<let N : int>(float xs[N]) { float sum = 0; for (int i = 0; i < N; i++) sum += xs[i]; return sum; }
+"""
+KERNEL = """
+[shader("compute")] [numthreads(4, 1, 1)]
+void doubled(uint3 id : SV_DispatchThreadID, StructuredBuffer<float> x, RWStructuredBuffer<float> y, uniform float scale)
+{
+    y[id.x] = scale * x[id.x];
+}
 """
 LENGTHS = (1, 16, 64)
 MOST = 1.1
@@ -60,6 +68,7 @@ def rows_of_arguments(device: spy.Device, module: Any) -> Rows:
         "Tensor of float3": lambda: module.shift(vectors, 2.0),
         "view": lambda: add(part, 2.0, _result=out),
         "view made each time": lambda: add(tensor[0:4], 2.0, _result=out),
+        "view() made each time": lambda: add(tensor.view((4,), (1,), 0), 2.0, _result=out),
         "dict": lambda: module.of_pair(pair, _result=out),
         "nested dict": lambda: module.of_nested({"pair": pair, "c": 1.0}, _result=out),
         "InstanceList": lambda: bodies.step(0.5),
@@ -79,6 +88,9 @@ def rows_of_results(device: spy.Device, module: Any) -> Rows:
     add = module.add
     backward, typed = add.bwds, add.return_type("numpy")
 
+    raw = device.load_module_from_source("host_rows_kernel", KERNEL)
+    kernel = device.create_compute_kernel(device.link_program([raw], [raw.entry_point("doubled")]))
+
     def recorded() -> None:
         encoder = device.create_command_encoder()
         add.append_to(encoder, tensor, 2.0, _result=out)
@@ -91,6 +103,7 @@ def rows_of_results(device: spy.Device, module: Any) -> Rows:
         "bwds": lambda: backward(graded, 2.0, _result=result),
         "prepared": add.prepare(tensor, 2.0, _result=out),
         "recorded": recorded,
+        "kernel dispatch": lambda: kernel.dispatch([4, 1, 1], x=tensor.storage, y=out.storage, scale=2.0),
     }
 
 
@@ -101,6 +114,8 @@ def rows_of_lists(device: spy.Device, module: Any) -> Rows:
     found: Rows = {}
     for n in LENGTHS:
         found[f"list of {n} Tensors"] = call(module.total, [spy.Tensor.zeros(device, (4,), "float") for _ in range(n)])
+    for n in LENGTHS:
+        found[f"list of {n} numbers"] = call(module.sum_of_numbers, [0.5 * i for i in range(n)])
     for n in LENGTHS:
         found[f"list of {n} dicts"] = call(module.sum_of_pairs, [{"_type": "Pair", "a": 1.0 * i, "b": 2.0} for i in range(n)])
     return found

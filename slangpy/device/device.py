@@ -216,7 +216,11 @@ class Device(CoopVecMatrices, Shared):
         cuda_stream: NativeHandle | None = None,
     ) -> int:
         """Returns the id of the submission."""
-        return self.submit_command_buffers((command_buffer,), (), (), (), (), queue, cuda_stream)
+        check_queue("submit", queue)
+        number = self._submit_one(command_buffer, cuda_stream)
+        if self._callbacks.submitted.functions:
+            self._note_submitted((command_buffer,), number)
+        return number
 
     def submit_command_buffers(
         self,
@@ -234,9 +238,12 @@ class Device(CoopVecMatrices, Shared):
             command_buffers, wait_fences, wait_fence_values, signal_fences, signal_fence_values, cuda_stream
         )
         if self._callbacks.submitted.functions:
-            for buffer in command_buffers:
-                self._callbacks.submitted.run(CommandRecordingEvent(self, buffer.recording_id, buffer, number))
+            self._note_submitted(command_buffers, number)
         return number
+
+    def _note_submitted(self, command_buffers: Sequence[CommandBuffer], number: int) -> None:
+        for buffer in command_buffers:
+            self._callbacks.submitted.run(CommandRecordingEvent(self, buffer.recording_id, buffer, number))
 
     def register_command_recording_submitted_callback(self, callback: Callable[[CommandRecordingEvent], Any]) -> int:
         """callback(event) after a command buffer was submitted: device, id, command_buffer, submit_id."""

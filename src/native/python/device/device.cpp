@@ -157,9 +157,9 @@ void bind_creation(DeviceClass& cls)
         "`count` queries, for write_timestamp.");
     cls.def(
         "create_command_encoder",
-        [](ref<Device> d, CommandQueueType) {
-            check_open(d.get());
-            return ref<CommandEncoder>(new CommandEncoder(d));
+        [](Device& d, CommandQueueType) {
+            check_open(&d);
+            return ref<CommandEncoder>(new CommandEncoder(ref<Device>(&d)));
         },
         nb::arg("queue") = CommandQueueType::graphics, "What commands are recorded with, for submit_command_buffer.");
 }
