@@ -2,21 +2,21 @@
 
     python benchmarks/host_rows.py [--only list,torch] [--calls 200] [--keep FILE.json] [--against FILE.json]
 
---only takes parts of names, or whole ones after a "=". One process runs all rows under valgrind and asks callgrind for the
-count between two numbers of calls, so what starts the count cancels out; the loop around a call is taken off.
---keep writes the rows; --against fails when a row has a tenth more than in that file, of the same version of Python. Needs
-valgrind and g++; kernels are compiled without AVX-512, which valgrind does not know. They run over four elements: their share
-is small.
+--only takes parts of names, or whole ones after a "=". One process runs all rows under valgrind and asks callgrind (by a few
+lines of C with valgrind's header) for the count between two numbers of calls, so what starts the count cancels out; the loop
+around a call is taken off. --keep writes the rows; --against fails when a row has a tenth more than in that file, of the same
+version of Python. Needs valgrind and g++; kernels are compiled without AVX-512, which valgrind does not know. They run over
+four elements: their share is small.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import importlib
 import importlib.util
 import json
-import os
 import re
 import subprocess
 import sys
@@ -42,6 +42,12 @@ void doubled(uint3 id : SV_DispatchThreadID, StructuredBuffer<float> x, RWStruct
 {
     y[id.x] = scale * x[id.x];
 }
+"""
+REQUESTS = """
+#include <valgrind/callgrind.h>
+extern "C" void start() { CALLGRIND_START_INSTRUMENTATION; }
+extern "C" void zero() { CALLGRIND_ZERO_STATS; }
+extern "C" void dump(const char* name) { CALLGRIND_DUMP_STATS_AT(name); }
 """
 LENGTHS = (1, 16, 64)
 MOST = 1.1
@@ -189,19 +195,16 @@ def child(only: str, calls: int, folder: Path) -> None:
     labels = []
     gc.collect()
     gc.disable()  # it would run in some rows and not in others
-    control("--instr=on")
+    callgrind = ctypes.CDLL(str(folder / "requests.so"))
+    callgrind.start()
     for name, call in [*rows.items(), *list(rows.items())[1:2]]:  # the first is counted again: what happens once is over
         for times in (1, 3):
-            control("--zero")
+            callgrind.zero()
             for _ in range(times * calls):
                 call()
-            control(f"--dump={len(labels)}")
+            callgrind.dump(b"%d" % len(labels))
             labels.append((name, times))
     (folder / "labels.json").write_text(json.dumps(labels))
-
-
-def control(what: str) -> None:
-    subprocess.run(["callgrind_control", what, str(os.getpid())], stdout=subprocess.DEVNULL, check=True)
 
 
 def counted(only: str, calls: int) -> dict[str, float]:
@@ -209,6 +212,9 @@ def counted(only: str, calls: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment = environment_in(folder)
+        (folder / "requests.cpp").write_text(REQUESTS)
+        build = ["g++", "-O1", "-shared", "-fPIC", "-o", str(folder / "requests.so"), str(folder / "requests.cpp")]
+        subprocess.run(build, check=True)
         run = [sys.executable, __file__, "--only", only, "--calls", str(calls), "--child", name]
         subprocess.run([sys.executable, __file__, "--only", only, "--warm"], env=environment, check=True)
         valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder / 'counts'}"]

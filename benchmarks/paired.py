@@ -6,21 +6,22 @@ Each folder holds a package that `pip install --no-deps --target FOLDER .` made.
 by callgrind. Kernels are the programs of `python -m benchmarks` and those of cpu_divergent.py, on one thread: a process of each
 package lives throughout, and they take turns for --rounds rounds, the older first in every other one. A time is processor time
 of one call, the least of all rounds; `spread` is how far the medians of both halves of the rounds lie apart, the larger of both
-packages. What the programs computed is compared with NumPy before it is timed. A row that only one package can run has no ratio.
-Exit status 1 where a row takes more than 3 % more than before.
+packages. What the programs of `python -m benchmarks` computed is compared with NumPy before it is timed. A row that only one
+package can run has no ratio. Exit status 1 where a row takes more than 3 % more than before.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,8 @@ def with_package(folder: str) -> dict[str, str]:
 # --- kernels: one process of each package
 
 
-def kernels() -> dict[str, tuple[Callable[[], Any], Callable[[], None]]]:
-    """By name: a call, and what raises where it computed something else than NumPy."""
+def kernels() -> dict[str, Callable[[], Callable[[], Any]]]:
+    """By name: what gives a call that was made once, and computed what NumPy does."""
     sys.path.append(str(HERE.parent))  # behind the package that is measured
     import cpu_divergent
     import numpy as np
@@ -52,40 +53,41 @@ def kernels() -> dict[str, tuple[Callable[[], Any], Callable[[], None]]]:
 
     config.cpu_threads = 1
     bench = Bench(spy.create_device(type=spy.DeviceType.cpu), None, None, COUNT, np.random.default_rng(1))
-
-    def checked(program: Program) -> None:
-        error = program.check()
-        assert error <= program.tolerance, f"error {error}"
-
-    found: dict[str, tuple[Callable[[], Any], Callable[[], None]]] = {}
-    for make in programs(bench).values():
-        program = make(bench)
-        found[program.name] = program.calls["slangpy"], lambda program=program: checked(program)
     y, x = np.meshgrid(np.linspace(-1.5, 1.5, SIZE), np.linspace(-2, 1, SIZE), indexing="ij")
     points = np.stack([x.ravel(), y.ravel()], -1).astype(np.float32)
-    steps = {name: cpu_divergent.STEPS[name] for name in DIVERGENT}
-    for name, run in cpu_divergent.ours(spy.DeviceType.cpu, points, steps).items():
-        found[f"divergent: {name}"] = run, lambda: None
-    return found
+
+    def checked(make: Callable[[Bench], Program]) -> Callable[[], Any]:
+        program = make(bench)
+        program.calls["slangpy"]()
+        error = program.check()
+        assert error <= program.tolerance, f"error {error}"
+        return program.calls["slangpy"]
+
+    def divergent(name: str) -> Callable[[], Any]:
+        return cpu_divergent.ours(spy.DeviceType.cpu, points, {name: cpu_divergent.STEPS[name]})[name]
+
+    found = {name: partial(checked, make) for name, make in programs(bench).items()}
+    return {**found, **{f"divergent, {name}": partial(divergent, name) for name in DIVERGENT}}
 
 
 def child() -> None:
     """Answers each name on a line with the seconds of one call, or what went wrong."""
-    rows, counts = kernels(), {}
+    rows = kernels()
+    calls: dict[str, tuple[Callable[[], Any], int]] = {}
     print(json.dumps(list(rows)), flush=True)
     for line in sys.stdin:
-        call, check = rows[line.rstrip("\n")]
+        name = line.rstrip("\n")
         try:
-            if call not in counts:
-                call()
-                check()
+            if name not in calls:
+                call = rows[name]()
                 begun = time.process_time()
                 call()
-                counts[call] = max(1, round(BATCH / max(time.process_time() - begun, 1e-6)))
+                calls[name] = call, max(1, round(BATCH / max(time.process_time() - begun, 1e-6)))
+            call, count = calls[name]
             begun = time.process_time()
-            for _ in range(counts[call]):
+            for _ in range(count):
                 call()
-            answer: Any = (time.process_time() - begun) / counts[call]
+            answer: Any = (time.process_time() - begun) / count
         except Exception as problem:  # the other rows are wanted all the same
             answer = f"{type(problem).__name__}: {problem}"[:200]
         print(json.dumps(answer), flush=True)
@@ -155,19 +157,23 @@ def spread(times: list[float]) -> float:
 # --- calls: callgrind
 
 
+def counted(package: str, only: str, calls: int) -> dict[str, int]:
+    """By row: of the package in a folder, or as `host_rows.py --keep` wrote them into a file."""
+    if package.endswith(".json"):
+        return json.loads(Path(package).read_text())["instructions a call"]
+    print(f"# calls of the package in {package}", file=sys.stderr, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Path(folder, "rows.json")
+        command = [sys.executable, str(HERE / "host_rows.py"), "--only", only, "--calls", str(calls), "--keep", str(kept)]
+        subprocess.run(command, env=with_package(package), check=True, stdout=subprocess.DEVNULL)
+        return counted(str(kept), only, calls)
+
+
 def counted_calls(before: str, now: str, only: str, calls: int) -> list[dict[str, Any]]:
-    command = [sys.executable, str(HERE / "host_rows.py"), "--only", only, "--calls", str(calls)]
-    found = {}
-    for side, folder in (("before", before), ("now", now)):
-        print(f"# calls of the package in {folder}", file=sys.stderr, flush=True)
-        kept = Path(os.environ.get("TMPDIR", "/tmp")) / f"paired-{os.getpid()}-{side}.json"
-        subprocess.run([*command, "--keep", str(kept)], env=with_package(folder), check=True, stdout=subprocess.DEVNULL)
-        found[side] = json.loads(kept.read_text())["instructions a call"]
-        kept.unlink()
+    old, new = (counted(package, only, calls) for package in (before, now))
     return [
-        {"row": name, "before": found["before"].get(name), "now": cost,
-         **({"ratio": round(cost / found["before"][name], 3)} if name in found["before"] else {})}
-        for name, cost in found["now"].items()
+        {"row": name, "before": old.get(name), "now": cost, **({"ratio": round(cost / old[name], 3)} if name in old else {})}
+        for name, cost in new.items()
     ]  # fmt: skip
 
 
@@ -185,16 +191,10 @@ def show(title: str, rows: list[dict[str, Any]], unit: str) -> list[str]:
     return [f"{row['row']} {row['ratio']:.3f}" for row in rows if row.get("ratio", 0) > MOST]
 
 
-def version_of(folder: str) -> str:
-    """The commit of a build, where it knows it, else its version."""
-    text = "import slangpy; print(getattr(slangpy, '__version__', '?'))"
-    return subprocess.run([sys.executable, "-c", text], env=with_package(folder), check=True, capture_output=True, text=True).stdout.strip()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--before", help="folder with the older package")
-    parser.add_argument("--now", help="folder with the newer package")
+    parser.add_argument("--before", help="folder with the older package; of calls, also a file of host_rows.py --keep")
+    parser.add_argument("--now", help="the same of the newer package")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--calls", type=int, default=200, help="calls that are counted of each row")
     parser.add_argument("--only", default="host,kernels", help="host, kernels or both")

@@ -21,7 +21,7 @@ MOST = {
 
 
 @pytest.mark.one
-@pytest.mark.skipif(shutil.which("callgrind_control") is None, reason="needs valgrind")
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind")
 def test_forms_of_calls_take_few_instructions(tmp_path):
     kept = tmp_path / "rows.json"
     only = ",".join(f"={name}" for name in ("Tensor", *MOST))
