@@ -1,13 +1,13 @@
 """An older build of this package beside a newer one, on the CPU: instructions of warm calls by form, and times of kernels.
 
-    python benchmarks/paired.py --before FOLDER --now FOLDER [--rounds 7] [--only host,kernels] [--rows list,torch] [--keep FILE.json]
+    python benchmarks/paired.py --before FOLDER --now FOLDER [--rounds 9] [--only host,kernels] [--rows list,torch] [--keep FILE.json]
 
 Each folder holds a package that `pip install --no-deps --target FOLDER .` made. Rows of calls are those of host_rows.py, counted
 by callgrind. Kernels are the programs of `python -m benchmarks` and those of cpu_divergent.py, on one thread: a process of each
-package lives throughout, and they take turns for --rounds rounds, the older first in every other one. A time is processor time
-of one call, the least of all rounds; `spread` is how far the medians of both halves of the rounds lie apart, the larger of both
-packages. What the programs of `python -m benchmarks` computed is compared with NumPy before it is timed. A row that only one
-package can run has no ratio. Exit status 1 where a row takes more than 3 % more than before.
+package takes its turn in --rounds rounds, the older first in every other one; after three, others take their places. A time is
+processor time of one call, the least of all rounds; `spread` is how far the medians of both halves of the rounds lie apart, the
+larger of both packages. What the programs of `python -m benchmarks` computed is compared with NumPy before it is timed. A row
+that only one package can run has no ratio. Exit status 1 where a row takes more than 3 % more than before.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ HERE = Path(__file__).parent
 MOST = 1.03
 DIVERGENT = ("mandelbrot", "march", "escape", "shade", "iterated.bwds", "walk", "lookup", "newton", "wide", "polynomial", "sines", "gcd")
 COUNT, SIZE = 1 << 20, 256
+ROUNDS_OF_A_PROCESS = 3
+"""Where its memory lies decides up to a third of what some rows take, as long as the process lives."""
 BATCH = 0.02
 """Seconds that a row is timed for in a round."""
 
@@ -121,13 +123,18 @@ class Side:
 
 
 def timed_kernels(before: str, now: str, rounds: int, wanted: list[str]) -> list[dict[str, Any]]:
-    sides = {"before": Side(before), "now": Side(now)}
-    names = [name for name in sides["now"].names if name in sides["before"].names and any(part in name for part in wanted)]
-    times: dict[str, dict[str, list[Any]]] = {name: {side: [] for side in sides} for name in names}
+    times: dict[str, dict[str, list[Any]]] = {}
+    sides: dict[str, Side] = {}
     for number in range(rounds):
+        if number % ROUNDS_OF_A_PROCESS == 0:
+            for side in sides.values():
+                side.end()
+            sides = {"before": Side(before), "now": Side(now)}
+        names = [name for name in sides["now"].names if name in sides["before"].names and any(part in name for part in wanted)]
         for name in names:
+            row = times.setdefault(name, {"before": [], "now": []})
             for side in ("before", "now") if number % 2 == 0 else ("now", "before"):
-                times[name][side].append(sides[side].ask(name))
+                row[side].append(sides[side].ask(name))
         print(f"# round {number + 1} of {rounds}", file=sys.stderr, flush=True)
     for side in sides.values():
         side.end()
@@ -195,7 +202,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", help="folder with the older package; of calls, also a file of host_rows.py --keep")
     parser.add_argument("--now", help="the same of the newer package")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--calls", type=int, default=200, help="calls that are counted of each row")
     parser.add_argument("--only", default="host,kernels", help="host, kernels or both")
     parser.add_argument("--rows", default="", help="parts of names of rows, with commas between them")

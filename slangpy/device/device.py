@@ -219,7 +219,7 @@ class Device(CoopVecMatrices, Shared):
         check_queue("submit", queue)
         number = self._submit_one(command_buffer, cuda_stream)
         if self._callbacks.submitted.functions:
-            self._note_submitted((command_buffer,), number)
+            self._callbacks.submitted.run(CommandRecordingEvent(self, command_buffer.recording_id, command_buffer, number))
         return number
 
     def submit_command_buffers(
@@ -234,16 +234,11 @@ class Device(CoopVecMatrices, Shared):
     ) -> int:
         """Fence values may be Fence.AUTO or left out. Returns the id of the submission."""
         check_queue("submit", queue)
-        number = self._submit(
-            command_buffers, wait_fences, wait_fence_values, signal_fences, signal_fence_values, cuda_stream
-        )
+        number = self._submit(command_buffers, wait_fences, wait_fence_values, signal_fences, signal_fence_values, cuda_stream)
         if self._callbacks.submitted.functions:
-            self._note_submitted(command_buffers, number)
+            for buffer in command_buffers:
+                self._callbacks.submitted.run(CommandRecordingEvent(self, buffer.recording_id, buffer, number))
         return number
-
-    def _note_submitted(self, command_buffers: Sequence[CommandBuffer], number: int) -> None:
-        for buffer in command_buffers:
-            self._callbacks.submitted.run(CommandRecordingEvent(self, buffer.recording_id, buffer, number))
 
     def register_command_recording_submitted_callback(self, callback: Callable[[CommandRecordingEvent], Any]) -> int:
         """callback(event) after a command buffer was submitted: device, id, command_buffer, submit_id."""

@@ -117,7 +117,8 @@ bool is_repeatable(const Call& call)
     const ResultMode mode = call.plan.result.mode;
     const bool makes_result = mode != ResultMode::none && mode != ResultMode::leaf;
     return !(call.recorder && makes_result) && !call.is_prepared && !signature.reserved.thread_count &&
-        signature.native_copies.empty() && mode != ResultMode::custom && !(mode == ResultMode::torch && !signature.has_torch);
+        signature.native_copies.empty() && mode != ResultMode::custom &&
+        !(mode == ResultMode::torch && !signature.has_torch);
 }
 
 uint64_t hash_of(std::span<const int64_t> facts)

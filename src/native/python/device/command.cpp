@@ -303,9 +303,9 @@ ref<CommandBuffer> command_buffer_from(nb::handle item)
     ref<CommandBuffer> buffer;
     if (!nb::try_cast(item, buffer) || !buffer)
         fail(ErrorKind::type, "submit: ",
-             nb::isinstance<CommandEncoder>(item) ? std::string("got a CommandEncoder; submit what its finish() returns")
-                                                  : cat("expected a CommandBuffer, got ", short_text(item), " (",
-                                                        class_name(item), ")"));
+             nb::isinstance<CommandEncoder>(item)
+                 ? std::string("got a CommandEncoder; submit what its finish() returns")
+                 : cat("expected a CommandBuffer, got ", short_text(item), " (", class_name(item), ")"));
     return buffer;
 }
 
