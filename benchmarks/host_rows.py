@@ -2,21 +2,21 @@
 
     python benchmarks/host_rows.py [--only list,torch] [--calls 200] [--keep FILE.json] [--against FILE.json]
 
---only takes parts of names, or whole ones after a "=". One process runs all rows under valgrind and asks callgrind for the
-count between two numbers of calls, so what starts the count cancels out; the loop around a call is taken off.
---keep writes the rows; --against fails when a row has a tenth more than in that file, of the same version of Python. Needs
-valgrind and g++; kernels are compiled without AVX-512, which valgrind does not know. They run over four elements: their share
-is small.
+--only takes parts of names, or whole ones after a "=". One process runs all rows under valgrind and asks callgrind (by a few
+lines of C with valgrind's header) for the count between two numbers of calls, so what starts the count cancels out; the loop
+around a call is taken off. --keep writes the rows; --against fails when a row has a tenth more than in that file, of the same
+version of Python. Needs valgrind and g++; kernels are compiled without AVX-512, which valgrind does not know. They run over
+four elements: their share is small.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import importlib
 import importlib.util
 import json
-import os
 import re
 import subprocess
 import sys
@@ -34,6 +34,20 @@ import slangpy as spy
 SOURCE = COMMON + """
 float total<let N : int>(Tensor<float, 1> xs[N]) { float sum = 0; for (int i = 0; i < N; i++) sum += xs[i][0]; return sum; }
 float sum_of_pairs<let N : int>(Pair xs[N]) { float sum = 0; for (int i = 0; i < N; i++) sum += xs[i].a; return sum; }
+float sum_of_numbers<let N : int>(float xs[N]) { float sum = 0; for (int i = 0; i < N; i++) sum += xs[i]; return sum; }
+"""
+KERNEL = """
+[shader("compute")] [numthreads(4, 1, 1)]
+void doubled(uint3 id : SV_DispatchThreadID, StructuredBuffer<float> x, RWStructuredBuffer<float> y, uniform float scale)
+{
+    y[id.x] = scale * x[id.x];
+}
+"""
+REQUESTS = """
+#include <valgrind/callgrind.h>
+extern "C" void start() { CALLGRIND_START_INSTRUMENTATION; }
+extern "C" void zero() { CALLGRIND_ZERO_STATS; }
+extern "C" void dump(const char* name) { CALLGRIND_DUMP_STATS_AT(name); }
 """
 LENGTHS = (1, 16, 64)
 MOST = 1.1
@@ -60,6 +74,7 @@ def rows_of_arguments(device: spy.Device, module: Any) -> Rows:
         "Tensor of float3": lambda: module.shift(vectors, 2.0),
         "view": lambda: add(part, 2.0, _result=out),
         "view made each time": lambda: add(tensor[0:4], 2.0, _result=out),
+        "view() made each time": lambda: add(tensor.view((4,), (1,), 0), 2.0, _result=out),
         "dict": lambda: module.of_pair(pair, _result=out),
         "nested dict": lambda: module.of_nested({"pair": pair, "c": 1.0}, _result=out),
         "InstanceList": lambda: bodies.step(0.5),
@@ -79,6 +94,9 @@ def rows_of_results(device: spy.Device, module: Any) -> Rows:
     add = module.add
     backward, typed = add.bwds, add.return_type("numpy")
 
+    raw = device.load_module_from_source("host_rows_kernel", KERNEL)
+    kernel = device.create_compute_kernel(device.link_program([raw], [raw.entry_point("doubled")]))
+
     def recorded() -> None:
         encoder = device.create_command_encoder()
         add.append_to(encoder, tensor, 2.0, _result=out)
@@ -91,6 +109,7 @@ def rows_of_results(device: spy.Device, module: Any) -> Rows:
         "bwds": lambda: backward(graded, 2.0, _result=result),
         "prepared": add.prepare(tensor, 2.0, _result=out),
         "recorded": recorded,
+        "kernel dispatch": lambda: kernel.dispatch([4, 1, 1], x=tensor.storage, y=out.storage, scale=2.0),
     }
 
 
@@ -101,6 +120,8 @@ def rows_of_lists(device: spy.Device, module: Any) -> Rows:
     found: Rows = {}
     for n in LENGTHS:
         found[f"list of {n} Tensors"] = call(module.total, [spy.Tensor.zeros(device, (4,), "float") for _ in range(n)])
+    for n in LENGTHS:
+        found[f"list of {n} numbers"] = call(module.sum_of_numbers, [0.5 * i for i in range(n)])
     for n in LENGTHS:
         found[f"list of {n} dicts"] = call(module.sum_of_pairs, [{"_type": "Pair", "a": 1.0 * i, "b": 2.0} for i in range(n)])
     return found
@@ -174,19 +195,16 @@ def child(only: str, calls: int, folder: Path) -> None:
     labels = []
     gc.collect()
     gc.disable()  # it would run in some rows and not in others
-    control("--instr=on")
+    callgrind = ctypes.CDLL(str(folder / "requests.so"))
+    callgrind.start()
     for name, call in [*rows.items(), *list(rows.items())[1:2]]:  # the first is counted again: what happens once is over
         for times in (1, 3):
-            control("--zero")
+            callgrind.zero()
             for _ in range(times * calls):
                 call()
-            control(f"--dump={len(labels)}")
+            callgrind.dump(b"%d" % len(labels))
             labels.append((name, times))
     (folder / "labels.json").write_text(json.dumps(labels))
-
-
-def control(what: str) -> None:
-    subprocess.run(["callgrind_control", what, str(os.getpid())], stdout=subprocess.DEVNULL, check=True)
 
 
 def counted(only: str, calls: int) -> dict[str, float]:
@@ -194,6 +212,9 @@ def counted(only: str, calls: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment = environment_in(folder)
+        (folder / "requests.cpp").write_text(REQUESTS)
+        build = ["g++", "-O1", "-shared", "-fPIC", "-o", str(folder / "requests.so"), str(folder / "requests.cpp")]
+        subprocess.run(build, check=True)
         run = [sys.executable, __file__, "--only", only, "--calls", str(calls), "--child", name]
         subprocess.run([sys.executable, __file__, "--only", only, "--warm"], env=environment, check=True)
         valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={folder / 'counts'}"]

@@ -427,7 +427,7 @@ class FunctionNode(_native.CallSite, Shared):
                 f"{self.label}: append_to takes a CommandEncoder first, then the arguments, got {type(encoder).__name__}; pass "
                 "what device.create_command_encoder() gives"
             )
-        self(*args, _append_to=encoder, **kwargs)
+        self._append(encoder, args, kwargs)
 
     def dispatch(
         self, /, thread_count: Any, vars: dict[str, Any] | None = None, command_encoder: Any = None, **kwargs: Any

@@ -203,8 +203,8 @@ class ComputeKernel:
         stream = _NO_STREAM if cuda_stream is None else cuda_stream
         if queue is not None or command_encoder is not None:
             _check_targets(queue, command_encoder, stream)
-        kernel = self._pipeline.kernel
-        root = self._bind(vars, kwargs)
+        kernel, layout, used = self._pipeline._newest_parts()
+        root = self._bind(layout, used, vars, kwargs)
         if 0 in threads:
             return
         if command_encoder is None and query_pool is None:
@@ -221,16 +221,16 @@ class ComputeKernel:
         if command_encoder is None:
             self._device.submit_command_buffer(encoder.finish(), cuda_stream=stream)
 
-    def _bind(self, variables: Mapping[str, Any] | None, arguments: dict[str, Any]) -> Any:
+    def _bind(self, layout: Any, used: Any, variables: Mapping[str, Any] | None, arguments: dict[str, Any]) -> Any:
         if variables is not None and not isinstance(variables, Mapping):
             raise TypeError(
                 f"dispatch 'vars': expected a dict of globals, got {type(variables).__name__}; parameters of the entry point go by "
                 "name: dispatch(thread_count, name=value)"
             )
-        root = _native.ShaderObject(self._device, self._pipeline.layout)
+        root = _native.ShaderObject(self._device, layout)
         if arguments or variables:
             self._write(_native.ShaderCursor(root), variables, arguments)
-        root._check_used(self._pipeline.used, self._validate)
+        root._check_used(used, self._validate)
         return root
 
     def _write(self, cursor: Any, variables: Mapping[str, Any] | None, arguments: dict[str, Any]) -> None:

@@ -69,6 +69,10 @@ class Pipeline(Generic[Compiled]):
             source_changed(self._device)
         return self.compiled()
 
+    def _newest_parts(self) -> tuple[Compiled, Any, _native.UsedParameters | None]:
+        """What _newest() gives, and the layout and the used parameters of its code."""
+        return self._newest(), self._layout, self._used
+
     def compiled(self) -> Compiled:
         """The native object, of the code for which `layout` was read last."""
         if self._compiled is None or self._generation != self._program.generation:

@@ -215,7 +215,11 @@ class Device(CoopVecMatrices, Shared):
         cuda_stream: NativeHandle | None = None,
     ) -> int:
         """Returns the id of the submission."""
-        return self.submit_command_buffers((command_buffer,), (), (), (), (), queue, cuda_stream)
+        check_queue("submit", queue)
+        number = self._submit_one(command_buffer, cuda_stream)
+        if self._callbacks.submitted.functions:
+            self._callbacks.submitted.run(CommandRecordingEvent(self, command_buffer.recording_id, command_buffer, number))
+        return number
 
     def submit_command_buffers(
         self,
@@ -229,9 +233,7 @@ class Device(CoopVecMatrices, Shared):
     ) -> int:
         """Fence values may be Fence.AUTO or left out. Returns the id of the submission."""
         check_queue("submit", queue)
-        number = self._submit(
-            command_buffers, wait_fences, wait_fence_values, signal_fences, signal_fence_values, cuda_stream
-        )
+        number = self._submit(command_buffers, wait_fences, wait_fence_values, signal_fences, signal_fence_values, cuda_stream)
         if self._callbacks.submitted.functions:
             for buffer in command_buffers:
                 self._callbacks.submitted.run(CommandRecordingEvent(self, buffer.recording_id, buffer, number))

@@ -36,6 +36,11 @@ class TensorViews(NoArithmetic):
         strides: row-major when empty. offset: elements, added to the present one. ValueError when an element would lie
         outside the storage; RuntimeError when a gradient has other strides than the tensor (use `detach()`).
         """
+        made = self._view_plain(shape, strides, offset)
+        return self._view_checked(shape, strides, offset) if made is None else made
+
+    def _view_checked(self, shape: Any, strides: Any, offset: int) -> Self:
+        """view() of what is no plain tuple of ints, of tensors with gradients, and of what is wrong."""
         sizes = check_shape(shape, "view")
         steps = list(check_strides(strides, "view")) or row_major_strides(sizes)
         if len(steps) != len(sizes):

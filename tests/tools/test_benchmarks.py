@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from tiers import gate
 
+import slangpy
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -57,6 +59,24 @@ def test_loading(tmp_path: Path) -> None:
     rows = json.loads(output.read_text())["seconds"]
     assert [(row["kind"], row["lines"]) for row in rows] == [("module", 24), ("function", 30)]
     assert all(row["bwds"] > 0 and 0 < row["share of loading"] < 1 for row in rows)
+
+
+@pytest.mark.nightly
+def test_paired_builds(tmp_path: Path) -> None:
+    """A build beside itself: the same instructions, and times of the same programs."""
+    folder, kept = str(Path(slangpy.__file__).parents[1]), tmp_path / "paired.json"
+    command = [sys.executable, "benchmarks/paired.py", "--before", folder, "--now", folder, "--rounds", "2", "--calls", "10"]
+    rows = "=Tensor" if shutil.which("valgrind") else ""
+    only = ["--only", "host,kernels" if rows else "kernels", "--rows", rows or "float3", "--keep", str(kept)]
+    for names in ([*only], ["--only", "kernels", "--rows", "float3,walk", "--keep", str(kept)]):
+        done = subprocess.run([*command, *names], cwd=ROOT, capture_output=True, text=True, timeout=600)
+        assert done.returncode in (0, 1) and "before" in done.stdout, done.stdout + done.stderr
+    found = json.loads(kept.read_text())
+    assert [row["row"] for row in found["kernels"]] == ["float3", "divergent, walk"]
+    assert all(row["before"] > 0 and row["now"] > 0 for row in found["kernels"])
+    if rows:
+        (row,) = found["instructions a call"]
+        assert row["row"] == "Tensor" and 0.98 < row["ratio"] < 1.02
 
 
 @pytest.mark.nightly

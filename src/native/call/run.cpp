@@ -154,7 +154,8 @@ void begin(nb::handle self, CallSite& site, Gathered& gathered, Signature& signa
     add_determinism(site, signature);
 }
 
-nb::object call_with(nb::handle self, nb::args args, nb::kwargs given, std::span<PyObject* const> slots)
+nb::object call_with(nb::handle self, nb::args args, nb::kwargs given, std::span<PyObject* const> slots,
+                     nb::handle encoder = {})
 {
     CallSite& site = *nb::inst_ptr<CallSite>(self);
     Gathered gathered(self, site, args, given);
@@ -163,6 +164,11 @@ nb::object call_with(nb::handle self, nb::args args, nb::kwargs given, std::span
     SignatureLease lease;
     Signature& signature = *lease.signature;
     begin(self, site, gathered, signature, nullptr);
+    if (encoder) {
+        if (signature.reserved.append_to)
+            fail(ErrorKind::type, "append_to takes the encoder first, and _append_to is another one");
+        signature.reserved.append_to = encoder.ptr();
+    }
     PlanTable& table = *nb::cast<PlanTable*>(site.table);
     std::shared_ptr<CallPlan> plan = find_plan(site, self, table, signature, arguments);
     if (joins_graph(site, *plan, signature))
@@ -256,6 +262,15 @@ nb::object call_function(nb::handle self, nb::args args, nb::kwargs kwargs, std:
         if (!slots.empty())
             throw;
         return in_python::traced_call.get()(self, args, kwargs);
+    } catch (const Error& error) {
+        fail_labelled(self, error);
+    }
+}
+
+void append_function(nb::handle self, nb::handle encoder, nb::args args, nb::kwargs kwargs)
+{
+    try {
+        call_with(self, args, kwargs, {}, encoder);
     } catch (const Error& error) {
         fail_labelled(self, error);
     }

@@ -6,6 +6,8 @@ namespace spy {
 
 /// Calls the function. Every error names it. `slots`: what TorchSlots among the arguments stand for, in walk order.
 nb::object call_function(nb::handle self, nb::args args, nb::kwargs kwargs, std::span<PyObject* const> slots = {});
+/// Records a call into a command encoder: one with `_append_to`.
+void append_function(nb::handle self, nb::handle encoder, nb::args args, nb::kwargs kwargs);
 /// Plans without running: the plan's Python view.
 nb::object plan_of(nb::handle self, nb::args args, nb::kwargs kwargs);
 /// Builds the kernel that a call needs, without running it.

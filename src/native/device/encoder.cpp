@@ -153,20 +153,6 @@ ref<CommandBuffer> CommandEncoder::finish()
     return new CommandBuffer(m_device, std::exchange(m_commands, {}), std::move(m_recording), std::move(m_structures));
 }
 
-void CommandEncoder::add(Command command)
-{
-    std::visit(
-        [&](auto& c) {
-            if constexpr (requires {
-                              c.kernel;
-                              c.slots;
-                          })
-                bind_print_buffer(device(), c.kernel->print_slot(), c.slots);
-        },
-        command);
-    m_commands.push_back(std::move(command));
-}
-
 // --- compute pass
 
 void check_query(const Device* device, const QueryPool* pool, uint32_t index)

@@ -32,6 +32,9 @@ struct AccelerationStructureQuery {
     uint32_t index = 0;
 };
 
+/// Puts the device's print buffer where a program takes it, if it does.
+void bind_print_buffer(Device* device, int print_slot, std::vector<ref<Object>>& slots);
+
 class CommandEncoder : public DeviceObject {
 public:
     explicit CommandEncoder(ref<Device> device);
@@ -84,7 +87,16 @@ public:
 
     /// Checks that recording may go on: `call` names the method.
     void check_recording(const char* call, bool from_pass = false) const;
-    void add(Command command);
+    template <typename C>
+    void add(C command)
+    {
+        if constexpr (requires {
+                          command.kernel;
+                          command.slots;
+                      })
+            bind_print_buffer(device(), command.kernel->print_slot(), command.slots);
+        m_commands.emplace_back(std::in_place_type<C>, std::move(command));
+    }
 
 private:
     friend class ComputePassEncoder;
@@ -135,8 +147,6 @@ inline void check_arguments(const Device* device, const Kernel& kernel, std::spa
 {
     check_arguments(device, kernel.layout(), kernel.label(), slots, uses);
 }
-/// Puts the device's print buffer where a program takes it, if it does.
-void bind_print_buffer(Device* device, int print_slot, std::vector<ref<Object>>& slots);
 /// The root object for a pipeline's arguments: the one given, which must be made for an alike program, or a fresh one.
 ref<ShaderObject> root_for(Device* device, const ProgramLayout& layout, const std::string& label,
                            ref<ShaderObject> root);

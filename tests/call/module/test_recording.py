@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from typing import Any
 
@@ -17,7 +18,7 @@ pytestmark = [
     pytest.mark.needs_kernels,
     pytest.mark.elsewhere(
         "test_constants_of_every_kind", "test_thread_group_sizes", "test_recorded_calls_run_when_submitted",
-        "test_recorded_backward_calls", "test_recorded_calls_read_nothing_back",
+        "test_recorded_backward_calls", "test_recorded_again", "test_recorded_beside_plain_calls", "test_recorded_calls_read_nothing_back",
         "test_dispatch_counts_are_rounded_up_to_groups", "test_dispatch_takes_structs_pointers_and_two_dimensions",
         "test_dispatch_is_recorded", "test_link_time_constants",
     ),
@@ -145,6 +146,72 @@ def test_recorded_calls_run_when_submitted(m: Any, device: Any) -> None:
     assert plain(out) == [11, 12, 13]
     with pytest.raises(RuntimeError, match="finished"):
         m.add.append_to(encoder, x, 1.0, _result=out)
+
+
+def test_recorded_again(m: Any, device: Any) -> None:
+    """Calls with memory that earlier ones had: from the third on, what those worked out is taken. The commands keep it."""
+    x = np.arange(33, dtype=np.float32)
+    given, out = spy.Tensor.from_numpy(device, x), spy.Tensor.from_numpy(device, np.full(33, np.nan, np.float32))
+    for k in range(6):  # of the commands, only the last stay
+        encoder = device.create_command_encoder()
+        m.add.append_to(encoder, given, float(k), _result=out)
+        commands = encoder.finish()
+        assert np.isnan(out.to_numpy()).all()
+    del given, encoder
+    gc.collect()
+    others = [spy.Tensor.from_numpy(device, np.full(33, -1.0, np.float32)) for _ in range(8)]
+    for _ in range(2):
+        device.submit_command_buffer(commands)
+        np.testing.assert_array_equal(out.to_numpy(), x + 5)
+    assert all((other.to_numpy() == -1).all() for other in others)
+
+
+def test_recorded_beside_plain_calls(device: Any) -> None:
+    """Of the same arguments: what a plain call works out for itself is not a recorded one's, and the other way round."""
+    text = "[Differentiable] float pick(IDiffTensor<float, 1> x, no_diff int i) { return x[i]; }"
+    module = spy.Module.load_from_source(device, "recorded_beside_plain", text)
+    rng = np.random.default_rng()
+    index, seeds = rng.integers(0, 7, 4001, np.int32), rng.random(4001, np.float32)
+    x, i = spy.Tensor.from_numpy(device, np.zeros(7, np.float32)).with_grads(zero=True), spy.Tensor.from_numpy(device, index)
+    y = spy.Tensor.from_numpy(device, np.zeros(4001, np.float32)).with_grads(grad_in=spy.Tensor.from_numpy(device, seeds))
+    once = np.bincount(index, weights=seeds.astype(np.float64), minlength=7)
+    for count in range(1, 9):
+        if count in (2, 3, 4, 7):
+            encoder = device.create_command_encoder()
+            module.pick.bwds.append_to(encoder, x, i, _result=y)
+            device.submit_command_buffer(encoder.finish())
+        else:
+            module.pick.bwds(x, i, _result=y)
+        np.testing.assert_allclose(x.grad.to_numpy(), count * once, rtol=1e-4)
+
+
+def test_the_encoder_is_given_once(m: Any, device: Any) -> None:
+    encoder, out = device.create_command_encoder(), spy.Tensor.from_numpy(device, np.zeros(3, np.float32))
+    with pytest.raises(TypeError, match=r"add: append_to takes the encoder first, and _append_to is another one"):
+        m.add.append_to(encoder, out, 1.0, _result=out, _append_to=device.create_command_encoder())
+    for wrong in (None, 1, out):
+        with pytest.raises(TypeError, match="append_to takes a CommandEncoder first"):
+            m.add.append_to(wrong, out, 1.0, _result=out)
+        with pytest.raises(TypeError, match="submit: expected a CommandBuffer, got"):
+            device.submit_command_buffer(wrong)
+    with pytest.raises(TypeError, match=r"got a CommandEncoder; submit what its finish\(\) returns"):
+        device.submit_command_buffer(encoder)
+
+
+def test_classes_of_functions_record_in_their_own_way(m: Any, device: Any) -> None:
+    seen: list[dict[str, Any]] = []
+
+    class Mine(type(m.add)):
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            seen.append(kwargs)
+            return super().__call__(*args, **kwargs)
+
+    mine, out = m.add.map((0,), (0,)), spy.Tensor.from_numpy(device, np.zeros(3, np.float32))
+    mine.__class__ = Mine
+    encoder = device.create_command_encoder()
+    mine.append_to(encoder, array(3), out, _result=out)
+    device.submit_command_buffer(encoder.finish())
+    assert [kwargs["_append_to"] for kwargs in seen] == [encoder] and plain(out) == [0, 1, 2]
 
 
 def test_recorded_backward_calls(m: Any, device: Any) -> None:

@@ -101,6 +101,29 @@ def test_view(device):
             tensor.view(*arguments)
 
 
+VIEWS = [
+    ((2, 3), (), 0), ((2, 3), (3, 1), 6), ((2, 3), (1, 2), 1), ((), (), 5), ((0, 3), (), 12), ((4,), (0,), 11), ((12,), (1,), 0),
+    ((12,), (1,), 1), ((1 << 62, 4), (), 0), ((3,), (1 << 63,), 0), ((-1, 3), (), 0), ((2, 3), (1,), 0), ((3,), (-1,), 5), ((3,), (), -1),
+    ((3,), (), 1 << 63), ((3.0,), (), 0), ((True, 3), (), True), (("a",), (), 0), ((3,), (None,), 0), ((3,), (), 1.0), (3, None, 2),
+    ((1,) * 33, (), 0), ((np.int64(2), 3), (np.int32(3), 1), np.int64(2)), (np.array([2, 2]), (), 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", VIEWS, ids=repr)
+def test_views_by_plain_tuples_are_those_of_all_else(device, arguments):
+    """Plain tuples are read in one step, all else in another, which takes them too."""
+    tensor = arange(device, 12)[0][2:]
+
+    def made(view):
+        try:
+            found = view(*arguments)
+            return tuple(found.shape), tuple(found.strides), found.offset, found.to_numpy().tolist()
+        except Exception as error:
+            return type(error), str(error)
+
+    assert made(tensor.view) == made(tensor._view_checked)
+
+
 def test_reshape(device):
     tensor, array = arange(device, 3, 4)
     for shape in ((12,), (2, -1), (-1,), (2, 3, 2)):

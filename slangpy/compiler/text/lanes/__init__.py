@@ -69,7 +69,9 @@ def with_lanes(code: bytes, for_all: bool = False) -> bytes | None:
     at = code.rfind(END_OF_PRELUDE)
     split = code.find(KERNEL, at)
     begin = at + len(END_OF_PRELUDE) if split < 0 else split + len(KERNEL)
-    if at < 0 or code.count(b"for(;;)", begin) < 2:
+    main = code.find(b"__spy_main(", begin)
+    has_loops = b"for(;;)" in code[begin:main]  # in functions: others than the one over invocations pay nothing
+    if at < 0 or code.count(b"for(;;)", begin) < 2 or not (has_loops or for_all):
         return None
     try:
         made = _rewritten(code[begin:].decode(), for_all).encode()

@@ -55,6 +55,8 @@ bool add_tensor(const Call& call, const TensorBase& tensor, uint64_t address, Fa
 bool add_torch(const Call& call, const Leaf& leaf, Facts& facts)
 {
     const bool is_cuda = call.plan.device->info().type == DeviceType::cuda;
+    if (call.recorder) // guarded until the commands run
+        return false;
     if (leaf.device_type != (is_cuda ? 2 : 1) || (!is_cuda && !call.on_host))
         return false; // copied, shared or refused
     facts.reserve(5 + 2 * leaf.shape.size());
@@ -113,8 +115,10 @@ bool is_repeatable(const Call& call)
 {
     const Signature& signature = call.signature;
     const ResultMode mode = call.plan.result.mode;
-    return !call.recorder && !call.is_prepared && !signature.reserved.thread_count && signature.native_copies.empty() &&
-        mode != ResultMode::custom && !(mode == ResultMode::torch && !signature.has_torch);
+    const bool makes_result = mode != ResultMode::none && mode != ResultMode::leaf;
+    return !(call.recorder && makes_result) && !call.is_prepared && !signature.reserved.thread_count &&
+        signature.native_copies.empty() && mode != ResultMode::custom &&
+        !(mode == ResultMode::torch && !signature.has_torch);
 }
 
 uint64_t hash_of(std::span<const int64_t> facts)
@@ -133,7 +137,7 @@ std::span<const int64_t> repeat_facts(const Call& call)
         return {};
     Facts facts(call.signature.facts);
     facts.reserve(1);
-    facts.put(int64_t(call.leaf_count()));
+    facts.put(int64_t(2 * call.leaf_count() + (call.recorder ? 1 : 0)));
     for (size_t i = 0; i < call.leaf_count(); ++i) {
         const LeafSpec& spec = call.plan.leaves[i];
         const auto* view = spec.as<ViewSpec>();

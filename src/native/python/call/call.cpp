@@ -32,6 +32,17 @@ void take_call_slot(nb::handle type)
     ((PyTypeObject*)type.ptr())->tp_call = call_slot;
 }
 
+/// A call that is recorded; a class derived from FunctionNode may call in its own way.
+void append_call(nb::handle self, nb::handle encoder, nb::tuple args, nb::dict kwargs)
+{
+    site_of(self);
+    if (Py_TYPE(self.ptr())->tp_call != call_slot) {
+        self(*args, nb::arg("_append_to") = encoder, **kwargs);
+        return;
+    }
+    append_function(self, encoder, nb::borrow<nb::args>(args), nb::borrow<nb::kwargs>(kwargs));
+}
+
 /// A call whose TorchSlots stand for `values`, in walk order.
 nb::object call_with_values(nb::handle self, nb::tuple args, nb::dict kwargs, nb::list values)
 {
@@ -91,6 +102,7 @@ void bind_site(nb::module_& m)
                  site_of(self);
                  return call_function(self, args, kwargs);
              })
+        .def("_append", &append_call)
         .def("_plan_of", &plan_of)
         .def("_build", &build_call)
         .def("_describe", &describe_call);

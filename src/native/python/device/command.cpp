@@ -303,30 +303,19 @@ std::vector<ref<Fence>> fences_from(nb::handle values, const char* what)
     return fences;
 }
 
-uint64_t submit_buffers(Device* device, nb::handle buffers, nb::handle wait_fences, nb::handle wait_values,
-                        nb::handle signal_fences, nb::handle signal_values, std::optional<NativeHandle> stream)
+ref<CommandBuffer> command_buffer_from(nb::handle item)
 {
-    check_open(device);
-    SubmitRequest request;
-    for (nb::handle item : list_from(buffers, "submit 'command_buffers'")) {
-        if (nb::isinstance<CommandEncoder>(item))
-            fail(ErrorKind::type, "submit: got a CommandEncoder; submit what its finish() returns");
-        ref<CommandBuffer> buffer;
-        if (!nb::try_cast(item, buffer) || !buffer)
-            fail(ErrorKind::type, "submit: expected a CommandBuffer, got ", short_text(item), " (", class_name(item),
-                 ")");
-        request.command_buffers.push_back(std::move(buffer));
-    }
-    request.wait_fences = fences_from(wait_fences, "submit 'wait_fences'");
-    request.signal_fences = fences_from(signal_fences, "submit 'signal_fences'");
-    read_values(wait_values, request.wait_values, "wait_fence_values");
-    read_values(signal_values, request.signal_values, "signal_fence_values");
-    request.stream = stream.value_or(NativeHandle{});
-    resolve_fence_values(request);
-    if (device->info().on_host)
-        for (size_t i = 0; i < request.wait_fences.size(); ++i) // work runs in the submitting thread, so it waits here
-            wait_interruptible(timeout_infinite,
-                               [&](uint64_t ns) { return request.wait_fences[i]->wait(request.wait_values[i], ns); });
+    ref<CommandBuffer> buffer;
+    if (!nb::try_cast(item, buffer) || !buffer)
+        fail(ErrorKind::type, "submit: ",
+             nb::isinstance<CommandEncoder>(item)
+                 ? std::string("got a CommandEncoder; submit what its finish() returns")
+                 : cat("expected a CommandBuffer, got ", short_text(item), " (", class_name(item), ")"));
+    return buffer;
+}
+
+uint64_t submit_request(Device* device, SubmitRequest& request)
+{
     for (const ref<CommandBuffer>& buffer : request.command_buffers)
         buffer->check_guards();
     uint64_t id;
@@ -337,6 +326,35 @@ uint64_t submit_buffers(Device* device, nb::handle buffers, nb::handle wait_fenc
     if (std::exception_ptr error = std::exchange(callback_error, nullptr))
         std::rethrow_exception(error);
     return id;
+}
+
+uint64_t submit_buffer(Device* device, nb::handle buffer, std::optional<NativeHandle> stream)
+{
+    check_open(device);
+    SubmitRequest request;
+    request.command_buffers.push_back(command_buffer_from(buffer));
+    request.stream = stream.value_or(NativeHandle{});
+    return submit_request(device, request);
+}
+
+uint64_t submit_buffers(Device* device, nb::handle buffers, nb::handle wait_fences, nb::handle wait_values,
+                        nb::handle signal_fences, nb::handle signal_values, std::optional<NativeHandle> stream)
+{
+    check_open(device);
+    SubmitRequest request;
+    for (nb::handle item : list_from(buffers, "submit 'command_buffers'"))
+        request.command_buffers.push_back(command_buffer_from(item));
+    request.wait_fences = fences_from(wait_fences, "submit 'wait_fences'");
+    request.signal_fences = fences_from(signal_fences, "submit 'signal_fences'");
+    read_values(wait_values, request.wait_values, "wait_fence_values");
+    read_values(signal_values, request.signal_values, "signal_fence_values");
+    request.stream = stream.value_or(NativeHandle{});
+    resolve_fence_values(request);
+    if (device->info().on_host)
+        for (size_t i = 0; i < request.wait_fences.size(); ++i) // work runs in the submitting thread, so it waits here
+            wait_interruptible(timeout_infinite,
+                               [&](uint64_t ns) { return request.wait_fences[i]->wait(request.wait_values[i], ns); });
+    return submit_request(device, request);
 }
 
 } // namespace
@@ -387,6 +405,7 @@ void bind_commands(nb::module_& m, nb::class_<Device, Object>& cls)
     bind_ranges(m);
     bind_pass(m);
     bind_encoder(m);
+    cls.def("_submit_one", &submit_buffer, nb::arg("command_buffer").none(), nb::arg("cuda_stream").none());
     cls.def("_submit", &submit_buffers, nb::arg("command_buffers"), nb::arg("wait_fences"),
             nb::arg("wait_fence_values"), nb::arg("signal_fences"), nb::arg("signal_fence_values"),
             nb::arg("cuda_stream").none());

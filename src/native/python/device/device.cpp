@@ -158,10 +158,10 @@ void bind_creation(DeviceClass& cls)
         "`count` queries, for write_timestamp.");
     cls.def(
         "create_command_encoder",
-        [](ref<Device> d, Member<"create_command_encoder 'queue'", CommandQueueType> queue) {
+        [](Device& d, Member<"create_command_encoder 'queue'", CommandQueueType> queue) {
             (void)CommandQueueType(queue);
-            check_open(d.get());
-            return ref<CommandEncoder>(new CommandEncoder(d));
+            check_open(&d);
+            return ref<CommandEncoder>(new CommandEncoder(ref<Device>(&d)));
         },
         nb::arg("queue") = CommandQueueType::graphics, "What commands are recorded with, for submit_command_buffer.");
 }

@@ -2,6 +2,7 @@
 #include "python/tensor/bindings.h" // first
 
 #include "core/class_name.h"
+#include "device/content.h"
 #include "values/classes.h"
 
 namespace spy {
@@ -162,6 +163,15 @@ struct Depth {
 
 thread_local int Depth::count = 0;
 
+/// A tensor like another, of its class.
+nb::object made_like(nb::handle other, TensorBase&& tensor)
+{
+    nb::object result = nb::inst_alloc(other.type());
+    new (nb::inst_ptr<TensorBase>(result)) TensorBase(std::move(tensor));
+    nb::inst_mark_ready(result);
+    return result;
+}
+
 nb::object view_part(nb::handle self, nb::handle index)
 {
     const Depth depth;
@@ -179,10 +189,45 @@ nb::object view_part(nb::handle self, nb::handle index)
     view.grad_in = std::move(grad_in);
     view.grad_out = std::move(grad_out);
     check_view(view);
-    nb::object result = nb::inst_alloc(self.type());
-    new (nb::inst_ptr<TensorBase>(result)) TensorBase(std::move(view));
-    nb::inst_mark_ready(result);
-    return result;
+    return made_like(self, std::move(view));
+}
+
+/// Sizes or strides from a tuple of Python's ints; false where they are anything else, or negative.
+bool read_plain(PyObject* values, Shape& out)
+{
+    if (!PyTuple_CheckExact(values) || PyTuple_GET_SIZE(values) > Py_ssize_t(Shape::max_rank))
+        return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); ++i) {
+        PyObject* item = PyTuple_GET_ITEM(values, i);
+        int overflow = 0;
+        const long long value = PyLong_CheckExact(item) ? PyLong_AsLongLongAndOverflow(item, &overflow) : -1;
+        if (value < 0 || overflow)
+            return false;
+        out.push_back(value);
+    }
+    return true;
+}
+
+/// view() of a tensor without gradients, by plain tuples; None where that takes more: Python's view() does it then, or
+/// says what is wrong.
+nb::object view_plain(nb::handle self, nb::handle shape, nb::handle strides, nb::handle offset)
+{
+    const TensorBase& whole = tensor_of(self);
+    Shape sizes, steps;
+    int overflow = 0;
+    const int64_t moved = PyLong_CheckExact(offset.ptr()) ? PyLong_AsLongLongAndOverflow(offset.ptr(), &overflow) : -1;
+    int64_t first;
+    if (moved < 0 || overflow || !whole.grad_in.is_none() || !whole.grad_out.is_none() ||
+        !read_plain(shape.ptr(), sizes) || !sizes.valid() || !read_plain(strides.ptr(), steps) ||
+        (!steps.empty() && steps.size() != sizes.size()) || __builtin_add_overflow(whole.offset, moved, &first) ||
+        !content_misfit(whole.storage->content(), *whole.layout).empty())
+        return nb::none();
+    TensorBase view = whole;
+    view.strides = steps.empty() ? sizes.contiguous_strides() : steps;
+    view.shape = std::move(sizes);
+    view.offset = first;
+    check_view(view);
+    return made_like(self, std::move(view));
 }
 
 } // namespace
@@ -191,7 +236,8 @@ void bind_tensor_index(nb::class_<TensorBase>& cls)
 {
     cls.def("__getitem__", &view_part, nb::arg("index").none(),
             nb::sig("def __getitem__(self, index: object, /) -> typing_extensions.Self"),
-            "NumPy's basic indexing as a view; an int for every dimension gives shape [1].");
+            "NumPy's basic indexing as a view; an int for every dimension gives shape [1].")
+        .def("_view_plain", &view_plain, nb::arg("shape").none(), nb::arg("strides").none(), nb::arg("offset").none());
 }
 
 } // namespace spy

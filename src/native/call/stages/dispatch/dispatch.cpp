@@ -100,8 +100,9 @@ void start(const Call& call, const Measured& measured, const Variant& variant, c
     call.plan.device->launch(desc);
 }
 
+/// Takes bytes and slots of the arguments.
 void record(const Call& call, const Measured& measured, const Variant& variant, const Groups& groups,
-            const KernelArguments& arguments, ShaderObject* globals)
+            KernelArguments& arguments, ShaderObject* globals)
 {
     nb::handle target(call.recorder);
     CommandEncoder* encoder = nullptr;
@@ -122,7 +123,7 @@ void record(const Call& call, const Measured& measured, const Variant& variant, 
     if (globals)
         globals->copy_to(dispatch.scopes, dispatch.slots, dispatch.keep_alive);
     dispatch.scopes.resize(std::max<size_t>(dispatch.scopes.size(), 2));
-    dispatch.scopes[1] = arguments.bytes;
+    dispatch.scopes[1] = std::move(arguments.bytes);
     merge_slots(dispatch.slots, arguments.slots);
     dispatch.keep_alive.insert(dispatch.keep_alive.end(), arguments.keep.begin(), arguments.keep.end());
     encoder->add(std::move(dispatch));

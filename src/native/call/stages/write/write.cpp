@@ -79,7 +79,7 @@ void write_empty(Writing& w)
 void keep_view(Writing& w, size_t index, const ViewSpec& view)
 {
     const Leaf& leaf = w.leaf(index);
-    if (leaf.kind != ValueKind::tensor || w.call.on_host)
+    if (leaf.kind != ValueKind::tensor || (w.call.on_host && !w.call.recorder))
         return;
     for (size_t i = 0; i < size_t(ViewSource::count_); ++i)
         if (view.has(ViewSource(i)))
