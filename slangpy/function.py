@@ -117,6 +117,8 @@ class FunctionCore:
 
 _MOST_MAPPED = 16  # nodes that a node keeps for calls that map at each call
 
+_append = _native.CallSite._append  # unbound: torch.compile loses what native methods are bound to
+
 
 class FunctionNode(_native.CallSite, Shared):
     """A Slang function, with the modifiers applied so far. Immutable: each modifier gives a new node.
@@ -427,7 +429,7 @@ class FunctionNode(_native.CallSite, Shared):
                 f"{self.label}: append_to takes a CommandEncoder first, then the arguments, got {type(encoder).__name__}; pass "
                 "what device.create_command_encoder() gives"
             )
-        self._append(encoder, args, kwargs)
+        _append(self, encoder, args, kwargs)
 
     def dispatch(
         self, /, thread_count: Any, vars: dict[str, Any] | None = None, command_encoder: Any = None, **kwargs: Any

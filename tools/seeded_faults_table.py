@@ -621,5 +621,13 @@ FAULTS = (
         "    else if (sizes[depth] < count)\n",
         (BIND, "call/error"),
     ),
+    Fault(
+        "stages",
+        "recorded calls that repeat one keep no memory",
+        "src/native/call/stages/write/write.cpp",
+        "leaf.kind != ValueKind::tensor || (w.call.on_host && !w.call.recorder)",
+        "leaf.kind != ValueKind::tensor || w.call.on_host",
+        ("call/module/test_recording.py",),
+    ),
 )
 """In the order in which they are planted."""

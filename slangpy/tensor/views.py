@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _make = _native._make_tensor
+_view_plain = _native.TensorBase._view_plain  # unbound: torch.compile loses what native methods are bound to
 
 
 @own_names
@@ -36,7 +37,7 @@ class TensorViews(NoArithmetic):
         strides: row-major when empty. offset: elements, added to the present one. ValueError when an element would lie
         outside the storage; RuntimeError when a gradient has other strides than the tensor (use `detach()`).
         """
-        made = self._view_plain(shape, strides, offset)
+        made = _view_plain(self, shape, strides, offset)
         return self._view_checked(shape, strides, offset) if made is None else made
 
     def _view_checked(self, shape: Any, strides: Any, offset: int) -> Self:

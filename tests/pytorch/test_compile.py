@@ -462,3 +462,23 @@ def test_every_leaf_that_is_spread_counts() -> None:
     view = SimpleNamespace(spec=SimpleNamespace(leaves=known))
     found = _leaves(view, [Argument(None, value, i) for i, value in enumerate(values)], 0)
     assert found is not None and [(leaf.name, leaf.map, leaf.sizes) for leaf in found] == [("x", (1,), (5,))]
+
+
+def test_what_is_not_traced_runs_outside(module: Any, where: str) -> None:
+    """Recorded calls and views of our tensors: the graph breaks there, and what they were bound to is not lost."""
+    device = module.device
+    encoder, out = device.create_command_encoder(), torch.zeros(4, device=where)
+    whole, part = spy.Tensor.from_numpy(device, np.arange(8, dtype=np.float32)), spy.Tensor.empty(device, (4,), "float")
+
+    def mixed(x: Any) -> Any:
+        y = x * 2
+        module.add.append_to(encoder, y, 1.0, _result=out)
+        module.add(whole.view((4,), (2,), 1), 1.0, _result=part)
+        return y + 1
+
+    x = rand(where, 4, grad=False)
+    result = torch.compile(mixed, backend="eager")(x)
+    device.submit_command_buffer(encoder.finish())
+    torch.testing.assert_close(result, 2 * x + 1)
+    torch.testing.assert_close(out, 2 * x + 1)
+    assert part.to_numpy().tolist() == [2, 4, 6, 8]
