@@ -72,15 +72,22 @@ def points() -> np.ndarray:
     return np.concatenate([found, rng.uniform(0, 1, (333, 2)).astype(np.float32)])
 
 
-def texture(device: spy.Device, name: str, at_edge: float = 0.0) -> tuple[Any, np.ndarray]:
+def lines() -> np.ndarray:
+    """Of places beside each other, as those of a picture: lanes read few texels, and some lines cross edges."""
+    steps = np.linspace(0, 1, 320)[:, None]
+    ends = [((0.1, 0.2), (0.9, 0.2)), ((0.4, 0.3), (0.5, 0.31)), ((0.95, 0.97), (1.1, 1.02)), ((0.2, 0.9), (0.2, -0.1)), ((0.9, 0.5), (-0.2, 0.5))]
+    return np.concatenate([np.array(a) * (1 - steps) + np.array(b) * steps for a, b in ends]).astype(np.float32)
+
+
+def texture(device: spy.Device, name: str, at_edge: float = 0.0, size: tuple[int, int] = SIZE) -> tuple[Any, np.ndarray]:
     channels = {"float": 1, "float2": 2, "float4": 4}[TYPES[name][0]]
-    data = np.random.default_rng(4).random((SIZE[1], SIZE[0], channels), np.float32)
+    data = np.random.default_rng(4).random((size[1], size[0], channels), np.float32)
     if at_edge:
         data[0, 0, 0] = at_edge
     types = {"rgba8_unorm": np.uint8, "r16_float": np.float16}
     stored = (data * 255).astype(np.uint8) if name == "rgba8_unorm" else data.astype(types.get(name, np.float32))
     made = device.create_texture(
-        type=spy.TextureType.texture_2d, width=SIZE[0], height=SIZE[1], format=spy.Format[name],
+        type=spy.TextureType.texture_2d, width=size[0], height=size[1], format=spy.Format[name],
         usage=spy.TextureUsage.shader_resource, data=stored,
     )  # fmt: skip
     return made, stored.astype(np.float32) / (255 if name == "rgba8_unorm" else 1)
@@ -106,7 +113,9 @@ def both() -> Iterator[Callable[..., tuple[list[bytes], list[Results]]]]:
             made[name] = [], modules
         return made[name]
 
-    def both(name: str, mode: str, filter: str, at_edge: float = 0.0) -> tuple[list[bytes], list[Results]]:
+    def both(
+        name: str, mode: str, filter: str, at_edge: float = 0.0, size: tuple[int, int] = SIZE, given: np.ndarray | None = None,
+    ) -> tuple[list[bytes], list[Results]]:  # fmt: skip
         taken, modules = kernels_of(name)
         found = []
         for on, module in zip((False, True), modules, strict=True):
@@ -114,13 +123,13 @@ def both() -> Iterator[Callable[..., tuple[list[bytes], list[Results]]]]:
                 patch.setattr(config, "cpu_lanes", on)
                 patch.setattr(config, "cache_enabled", False)
                 patch.setattr(executable, "compile_kernel", strict_compiler(lambda _, code: taken.append(code)))
-                t, _ = texture(module.device, name, at_edge)
+                t, _ = texture(module.device, name, at_edge, size)
                 address = spy.TextureAddressingMode[mode]
                 linear = spy.TextureFilteringMode[filter]
                 s = module.device.create_sampler(
                     min_filter=linear, mag_filter=linear, address_u=address, address_v=address, border_color=(0.25, 0.5, 0.75, 1)
                 )
-                given = points()
+                given = points() if given is None else given
                 found.append({
                     "sampled": module.sampled(given, 7, t, s, _result="numpy"), "loaded": module.loaded(given, 7, t, _result="numpy"),
                     "parts": module.parts(given, 7, t, s, _result="numpy"),
@@ -138,6 +147,19 @@ def test_same_bits(both: Any, name: str, mode: str) -> None:
     for key, values in plain.items():
         assert values.tobytes() == lanes[key].tobytes(), key
         assert len(np.unique(values)) > 50
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "size"),
+    [("r32_float", "wrap", (61, 9)), ("rgba32_float", "clamp_to_edge", (8, 8)), ("rgba8_unorm", "wrap", (40, 16)), ("r32_float", "clamp_to_edge", (3, 2))],
+)
+def test_places_near_each_other(both: Any, name: str, mode: str, size: tuple[int, int]) -> None:
+    """The last has fewer numbers than one vector."""
+    taken, (plain, lanes) = both(name, mode, "linear", size=size, given=lines())
+    assert b"_spy_lanes_samplelevel<-1>(" in taken[0]
+    for key, values in plain.items():
+        assert values.tobytes() == lanes[key].tobytes(), key
+    assert len(np.unique(plain["sampled"])) > 100
 
 
 @pytest.mark.parametrize(("mode", "filter"), [*((mode, "linear") for mode in MODES[2:]), ("wrap", "point")])
