@@ -116,7 +116,6 @@ class FunctionCore:
 
 
 _MOST_MAPPED = 16  # nodes that a node keeps for calls that map at each call
-
 _append = _native.CallSite._append  # unbound: torch.compile loses what native methods are bound to
 
 

@@ -227,18 +227,23 @@ def silent_prints(request: Request, planned: Planned) -> list[str]:
     ]
 
 
+def _without_storage(request: Request, planned: Planned, call: str) -> list[str]:
+    """What to tell of a call none of whose arguments takes a gradient, or has a tangent."""
+    missing = "has a tangent" if request.options.fwds else "has storage for a gradient"
+    return [
+        f"{call}: no gradient reaches {placed.path}: a {placed.binding.type.full_name} has no place for one; declare it "
+        f"I{placed.binding.type.full_name.replace('Primal', '')}"
+        for placed in planned.vectorized.placed
+        if _hides_gradient(placed)
+    ] or [f"{call}: no argument {missing}; attach one with with_grads() or a DiffPair"]
+
+
 def warnings_of(request: Request, planned: Planned) -> tuple[str, ...]:
     """What to tell of outputs and derivatives that are lost or zero: at each process's first call with the plan."""
     texts, call = [*dropped_outputs(request, planned), *missing_fields(request, planned)], f"{request.label}.{request.call_mode}"
     texts += silent_prints(request, planned)
     if lacks_storage(request, planned):
-        missing = "has a tangent" if request.options.fwds else "has storage for a gradient"
-        plain = [placed for placed in planned.vectorized.placed if _hides_gradient(placed)]
-        texts += [
-            f"{call}: no gradient reaches {placed.path}: a {placed.binding.type.full_name} has no place for one; declare it "
-            f"I{placed.binding.type.full_name.replace('Primal', '')}"
-            for placed in plain
-        ] or [f"{call}: no argument {missing}; attach one with with_grads() or a DiffPair"]
+        texts += _without_storage(request, planned, call)
     if request.options.fwds and hides_derivatives(request.module):
         texts.append(
             f"{call}: a module that it uses is there in binary form only, so nobody knows whether Slang takes tangents in it for "

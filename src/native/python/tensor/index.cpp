@@ -224,7 +224,7 @@ nb::object view_plain(nb::handle self, nb::handle shape, nb::handle strides, nb:
         return nb::none();
     TensorBase view = whole;
     view.strides = steps.empty() ? sizes.contiguous_strides() : steps;
-    view.shape = std::move(sizes);
+    view.shape = sizes;
     view.offset = first;
     check_view(view);
     return made_like(self, std::move(view));
