@@ -66,7 +66,7 @@ def test_none_lists_signatures(objects: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "call, text",
     [
-        (lambda o: spy.get_format_info(None), "get_format_info 'format': expected a Format, got None"),
+        (lambda o: spy.get_format_info(None), "get_format_info 'format': expected a Format or a str, got None"),
         (lambda o: o["Texture"].get_mip_width("a"), "get_mip_width 'mip': expected an int, got 'a'"),
         (lambda o: o["Texture"].get_mip_width(mpi=1), "get_mip_width: unknown argument 'mpi'; did you mean 'mip'?"),
         (lambda o: o["Texture"].get_mip_width(1, mip=1), "get_mip_width 'mip': given twice, by position and by name"),
@@ -74,7 +74,7 @@ def test_none_lists_signatures(objects: dict[str, Any]) -> None:
         (lambda o: o["CommandEncoder"].global_barrier(1), "global_barrier: takes no arguments, got 1"),
         (lambda o: o["CommandEncoder"].push_debug_group(3), "push_debug_group 'name': expected a str, got 3"),
         (lambda o: o["CommandEncoder"].copy_buffer(), "copy_buffer: argument 'dst' is missing; it takes (dst, "),
-        (lambda o: spy.NativeHandle("x", 3), "NativeHandle 'type': expected a NativeHandleType, got 'x'; it takes NativeHandle(); "),
+        (lambda o: spy.NativeHandle("x", 3), "NativeHandle 'type': expected a NativeHandleType, got 'x' (str)"),
     ],
 )  # fmt: skip
 def test_messages(objects: dict[str, Any], call: Callable[[dict[str, Any]], Any], text: str) -> None:

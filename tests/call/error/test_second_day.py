@@ -161,7 +161,7 @@ MISTAKES: dict[str, Mistake] = {
     "texels of three channels": Mistake(lambda s: s.texture(data=np.zeros((4, 4, 3), np.float32)), ValueError, ("create_texture 'data'", "(4, 4, 3)", "[4, 4, 4]")),
     "a filter misspelt": Mistake(lambda s: s.device.create_sampler(min_filter="linaer"), TypeError, ("create_sampler 'min_filter'", "TextureFilteringMode.linear", "'linaer'")),
     "a size as text": Mistake(lambda s: s.buffer(size="64"), TypeError, ("create_buffer 'size'", "an int", "'64' (str)")),
-    "pixels by a wrong name": Mistake(lambda s: spy.Bitmap(np.zeros((2, 2, 3), np.uint8)).convert("rgbx"), ValueError, ("Bitmap.convert 'pixel_format'", "rgba", "'rgbx'")),  # type: ignore
+    "pixels by a wrong name": Mistake(lambda s: spy.Bitmap(np.zeros((2, 2, 3), np.uint8)).convert("rgbx"), ValueError, ("Bitmap.convert 'pixel_format'", "such as rgb", "'rgbx'")),  # type: ignore
     "a callback that is none": Mistake(lambda s: s.device.register_shader_hot_reload_callback(3), TypeError, ("'callback'", "a function", "got 3")),
     # cursors
     "a field misspelt": Mistake(lambda s: s.cursor()[0].ww, AttributeError, ("P has no field 'ww'", "at, w")),
