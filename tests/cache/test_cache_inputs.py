@@ -77,7 +77,7 @@ class World:
         try:
             function = self.load(device).f
             return (function.prelude(self.prelude) if self.prelude else function)(1.0)
-        except RuntimeError as error:
+        except (RuntimeError, spy.KernelGenException) as error:
             return type(error).__name__
         finally:
             device.close()

@@ -65,7 +65,8 @@ def run(folder: Path, text: str, *arguments: str, name: str = "program.py", **en
     """Runs a program with the cache of a folder; returns what it printed. It must end by itself, and silently."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(text)
-    variables = {**os.environ, "SLANGPY_CACHE_DIR": str(folder / "cache"), **environment}
+    # Python 3.12 warns of each fork beside threads.
+    variables = {**os.environ, "SLANGPY_CACHE_DIR": str(folder / "cache"), "PYTHONWARNINGS": "ignore::DeprecationWarning", **environment}
     command = [sys.executable, str(folder / name), *arguments]
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and not done.stderr, done.stderr

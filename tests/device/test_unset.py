@@ -32,6 +32,8 @@ def test_unset_resources_of_kernels(device: spy.Device) -> None:
     for path, kind in (GLOBALS | PARAMETERS).items():
         if kind == "tensor" and device.info.type == spy.DeviceType.null:  # addresses are null there
             continue
+        if kind == "sampler" and device.info.type == spy.DeviceType.cuda:  # kernels there have textures only
+            continue
         with pytest.raises(RuntimeError, match=message(path, kind)):
             run(path)
     run("")

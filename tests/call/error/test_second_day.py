@@ -143,7 +143,7 @@ MISTAKES: dict[str, Mistake] = {
     "a number for a stream": Mistake(lambda s: s.module.square.cuda_stream(0), ValueError, ("second::square: Expected a CUDA stream handle", "got int", "from_cuda_stream")),
     "a tile too large": Mistake(lambda s: s.module.square.call_group_shape((64, 64))(np.ones((2, 2), np.float32)), spy.KernelGenException, ("call_group_shape [64, 64]", "4096", "1024")),
     "a result kept as a list": Mistake(lambda s: s.module.square.return_type(list)(X), ValueError, ("second::square", "'list'", "'numpy'")),
-    "a name that a prepared call lacks": Mistake(lambda s: s.module.add.prepare(X, X).set(c=1.0), TypeError, ("second::add: set", "no argument 'c'", "a, b")),
+    "a name that a prepared call lacks": Mistake(lambda s: s.module.add.prepare(s.tensor, s.tensor).set(c=1.0), TypeError, ("second::add: set", "no argument 'c'", "a, b")),
     "a path to link": Mistake(
         lambda s: spy.Module.load_from_source(s.device, "linked", "float f() { return 1; }", link="other.slang"), TypeError, ("Module 'linked'", "'link'", "'other.slang'", "load_from_file(device, path)")
     ),
