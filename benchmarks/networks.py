@@ -2,12 +2,14 @@
 
     python benchmarks/networks.py [--device cuda] [--samples 1048576] [--dtype half] [--repeat 20] [--compile] [--keep "one H100"]
     python benchmarks/networks.py --steps 1000 [--device cpu] [--dtype float]
+    ncu --profile-from-start off --section SpeedOfLight python benchmarks/networks.py --profile
     python benchmarks/networks.py --hash-grid [--device cuda] [--samples 1048576] [--dtype half] [--keep "one H100"]
 
 32 inputs, 4 hidden layers of 64, 3 outputs. --compile also times `torch.compile(mode="max-autotune")`, which takes a minute. --keep
 writes the run to results/networks.json, under that name of the machine. --hash-grid takes a hash grid alone instead: positions
 (floats) in 3-D to 16 levels of 2 features, at most 2^19 entries a level, 16 to 2048 cells along each axis; the gradients are those
-of the table.
+of the table. --profile runs a network once between the marks that Nsight Compute waits for; `profiles` in the results are its
+percentages, entered by hand.
 Times are the least of all repetitions, in milliseconds a call, of ten calls in a row; ratios are torch's time over ours. On the CPU
 they are processor time of all threads. --steps learns a small image instead, with so many steps of torch's Adam from the same
 first weights in both, of halves with weights kept in float: the loss of the last tenth, as a mean over --seeds first weights, has
@@ -259,6 +261,23 @@ def times(module: torch.nn.Module, x: torch.Tensor, seed: torch.Tensor, repeat: 
     return best(forward, repeat, clock), best(both, repeat, clock)
 
 
+def profile(module: torch.nn.Module, x: torch.Tensor, seed: torch.Tensor) -> None:
+    """What a profiler that waits for its start sees."""
+
+    def step() -> None:
+        with torch.no_grad():
+            module(x)
+        module.zero_grad()
+        module(x).backward(seed)
+        torch.cuda.synchronize()
+
+    for _ in range(3):
+        step()
+    torch.cuda.profiler.start()
+    step()
+    torch.cuda.profiler.stop()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda", choices=("cpu", "cuda"))
@@ -269,10 +288,13 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--steps", type=int, default=0, help="learn an image with so many steps")
     parser.add_argument("--seeds", type=int, default=5, help="with --steps: so many first weights")
+    parser.add_argument("--profile", action="store_true", help="one forward call and one with backward, for a profiler")
     parser.add_argument("--keep", metavar="MACHINE", default="", help="write the run, of the machine of this name")
     options = parser.parse_args()
     device = spy.create_torch_device(type=spy.DeviceType[options.device])
     clock = Clock(torch.cuda.synchronize, time.perf_counter) if options.device == "cuda" else Clock(lambda: None, time.process_time)
+    if options.profile and options.device != "cuda":
+        parser.error("--profile: only on CUDA")
     if options.hash_grid:
         compare_grids(device, options, clock)
         return
@@ -284,6 +306,9 @@ def main() -> None:
     generator = torch.Generator().manual_seed(1)
     x = torch.rand(options.samples, INPUTS, generator=generator).to(where, dtype)
     seed = torch.randn(options.samples, OUTPUTS, generator=generator).to(where, dtype)
+    if options.profile:
+        profile(network, x, seed)
+        return
     start = time.perf_counter()
     check(network, x[:4096], seed[:4096])
     print(f"first calls and check: {time.perf_counter() - start:.2f} s")
