@@ -13,7 +13,8 @@
 #   STAGES     names of the stages to run, for a night in several parts; default all of
 #              everything many instructions attack-backward attack-forward attack-lanes-forward attack-lanes-gradients
 #   TESTS      what the stage `everything` runs; default tests
-#   LIMIT      seconds for each stage, after which it is ended, and counts as failed; what had failed until then is named
+#   DIST       how pytest-xdist gives tests to processes; default loadfile; worksteal where there are dozens of processors
+#   LIMIT      seconds for each stage, after which it is ended, and counts as failed; what had failed until then is shown
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seed=${SEED:-$(date +%s)}
@@ -22,6 +23,9 @@ out=${OUT:-build/nightly}
 python=${PYTHON:-$PWD/${VENV:-.venv}/bin/python}
 jobs=${JOBS:-2}
 seconds=$("$python" -c "print(int(float('${HOURS:-8}') * 3600))")
+bin=$("$python" -c 'import os, sys; print(os.path.dirname(sys.executable))')
+# What is installed, not the folder slangpy/ here, which has no native code.
+installed=$(cd / && "$python" -c 'import os, slangpy; print(os.path.dirname(os.path.dirname(slangpy.__file__)))')
 mkdir -p "$out"
 echo "nightly: SEED=$seed DEVICES=$devices"
 failed=()
@@ -32,7 +36,7 @@ stage() {
     shift
     [[ " ${STAGES:-$name} " == *" $name "* ]] || return 0
     local code=0
-    timeout --kill-after=10 "${LIMIT:-0}" "$@" >"$out/$name.log" 2>&1 || code=$?
+    timeout --signal=INT --kill-after=30 "${LIMIT:-0}" "$@" >"$out/$name.log" 2>&1 || code=$?
     [ $code = 0 ] || failed+=("$name")
     printf '\n== %s (%d s)\n' "$name" $((SECONDS - start))
     if [ $code = 124 ] || [ $code = 137 ]; then
@@ -46,7 +50,8 @@ stage() {
 export SLANGPY_TEST_SEED=$seed SLANGPY_TEST_ALL=1 SLANGPY_TEST_DEVICES=null,$devices
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-2} # torch: the processes share the processors
 # -v: a night that is cut short has named what failed. A test that takes five minutes says where it stands.
-pytest=("$python" -m pytest -v -n "$jobs" --dist loadfile --no-loadscope-reorder --max-worker-restart=0 -o faulthandler_timeout=300)
+pytest=("$bin/pytest" -v -n "$jobs" --dist "${DIST:-loadfile}" --max-worker-restart=0 -o faulthandler_timeout=300)
+[ "${DIST:-loadfile}" != loadfile ] || pytest+=(--no-loadscope-reorder)
 read -ra tests <<<"${TESTS:-tests}"
 stage everything "${pytest[@]}" "${tests[@]}"
 stage many env SLANGPY_TEST_MANY=10 "${pytest[@]}" tests/property tests/cache/test_cache_inputs.py \
@@ -57,11 +62,11 @@ fi
 for kind in backward forward; do
     option=()
     [ $kind = backward ] || option=(--forward)
-    stage "attack-$kind" env PYTHONPATH=. "$python" -m tests.attack "${option[@]}" --device "$devices" --jobs "$jobs" \
+    stage "attack-$kind" env PYTHONPATH="$installed:." "$python" -m tests.attack "${option[@]}" --device "$devices" --jobs "$jobs" \
         --programs "${PROGRAMS:-10000}" --seed "$seed" --seconds $((seconds / 4)) --out "$out/attack-$kind.jsonl"
 done
 for kind in forward gradients; do
-    stage "attack-lanes-$kind" env PYTHONPATH=. "$python" -m tests.attack --lanes $kind --device cpu --jobs "$jobs" --batch 8 \
+    stage "attack-lanes-$kind" env PYTHONPATH="$installed:." "$python" -m tests.attack --lanes $kind --device cpu --jobs "$jobs" --batch 8 \
         --programs "${PROGRAMS:-10000}" --seed "$seed" --seconds $((seconds / 8)) --out "$out/attack-lanes-$kind.jsonl"
 done
 if [ ${#failed[@]} -gt 0 ]; then

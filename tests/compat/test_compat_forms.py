@@ -53,12 +53,3 @@ def test_modules_by_names(device: spy.Device, tmp_path: Path) -> None:
     assert y.to_numpy().view(np.int32)[0] == 5
 
 
-@pytest.mark.parametrize(
-    "feature",
-    [
-        "cooperative_vector",
-    ],
-)
-def test_features_that_are_not_announced(device: spy.Device, feature: str) -> None:
-    """Programs that ask first take their other way."""
-    assert not device.has_feature(spy.Feature[feature]) and spy.Feature[feature] not in device.features

@@ -193,7 +193,9 @@ def test_calls_equal_numpy(device: spy.Device) -> None:
 def test_a_wrong_value_is_noticed(device: spy.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """One component of the expected results is off by one unit of float32."""
     _, drawn = loaded(device)
-    number, function = next((i, f) for i, f in enumerate(drawn) if f.result is grammar.FLOAT)
+    number, function = next(((i, f) for i, f in enumerate(drawn) if f.result is grammar.FLOAT), (0, None))
+    if function is None:
+        pytest.skip("none of the drawn functions returns a number")  # most seeds draw some
     evaluate = grammar.Function.evaluate
 
     def wrong(self: grammar.Function, env: dict[str, Any], call_shape: tuple[int, ...]) -> dict[str, Any]:

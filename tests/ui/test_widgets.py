@@ -283,6 +283,7 @@ def test_errors(panel: Panel, make: Any, error: type[Exception], text: str) -> N
 
 @pytest.mark.null
 def test_devices_that_do_not_draw() -> None:
+    pytest.importorskip("imgui_bundle")
     with spy.Device(type=spy.DeviceType.cpu) as device:
         with pytest.raises(NotImplementedError, match="ui.Context: .*does not have the feature 'rasterization'; use a vulkan"):
             ui.Context(device)

@@ -262,6 +262,7 @@ def test_errors(screen: Screen, make: Callable[[spy.App], Any], error: type[Exce
 
 @pytest.mark.null
 def test_without_display() -> None:
+    pytest.importorskip("glfw")
     code = (
         "import slangpy as spy\napp = spy.App(spy.Device(type=spy.DeviceType.null))\n"
         "try:\n    spy.AppWindow(app)\nexcept RuntimeError as error:\n    print(error)"

@@ -319,6 +319,7 @@ def run_without(code: str, **variables: str) -> str:
 
 
 def test_without_display() -> None:
+    pytest.importorskip("glfw")
     text = run_without(
         "import slangpy as spy\n"
         "try:\n    spy.Window()\nexcept RuntimeError as error:\n    print(error)\n"

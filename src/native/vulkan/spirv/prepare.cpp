@@ -147,8 +147,9 @@ void check_capability(uint32_t capability, const SpirvOptions& options)
 {
     for (const CapabilityRule& rule : capability_rules)
         if (rule.number == capability && !rule.supported(options))
-            fail_runtime("kernel '", options.label, "' uses ", rule.feature, " (SPIR-V capability ", rule.name,
-                         "), which the Vulkan device ", options.device_name, " cannot run");
+            fail(ErrorKind::not_implemented, "kernel '", options.label, "' uses ", rule.feature, " (SPIR-V capability ",
+                 rule.name, "), which the Vulkan device ", options.device_name,
+                 " cannot run; use a device that has it, or a function without it");
 }
 
 /// SPIR-V has matrices of floats only. Slang 2026.12 makes arrays of matrices of bool, int and uint, but leaves those
