@@ -49,6 +49,9 @@ struct VulkanFeatures {
     VkPhysicalDeviceShaderReplicatedCompositesFeaturesEXT replicated_composites{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_REPLICATED_COMPOSITES_FEATURES_EXT};
 
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop_matrix{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+
     VulkanFeatures() = default;
     VulkanFeatures(const VulkanFeatures&) = delete; // the chain points into itself
     VulkanFeatures& operator=(const VulkanFeatures&) = delete;
@@ -107,6 +110,7 @@ public:
     {
         return features.coop_vec.cooperativeVector && features.replicated_composites.shaderReplicatedComposites;
     }
+    bool has_coop_matrix() const { return features.coop_matrix.cooperativeMatrix; }
     bool can_show() const { return instance->has_surfaces() && has_extension(VK_KHR_SWAPCHAIN_EXTENSION_NAME); }
     bool has_extension(const char* name) const { return extensions.count(name) != 0; }
     const char* name() const { return adapter->properties.deviceName; }

@@ -95,6 +95,15 @@ void bind_slang_facts(nb::module_& m)
         .def("reached_names", words_by_name(&Facts::reached_names), nb::arg("function"),
              "Those of `reached_words` that may name a global.")
         .def(
+            "reached_uses",
+            [](const Facts& facts, const std::string& function, const std::string& type) {
+                return facts.reached_uses(function, type);
+            },
+            nb::arg("function"), nb::arg("type"),
+            "Uses of a generic type in these, and in the types and aliases that they name: the text, and the alias "
+            "that "
+            "stands for it, empty where none does. The name alone where only a macro names it.")
+        .def(
             "may_loop", [](const Facts& facts, const std::string& name) { return facts.may_loop(name); },
             nb::arg("function"), "Whether one of these has a loop that is not unrolled, or no body is there.")
         .def(
