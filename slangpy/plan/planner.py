@@ -33,7 +33,7 @@ from .resolve.outputs import check_torch_outputs
 from .resolve.target import Target, accepted
 from .textures import result_format
 from .vectorize import check_map_count, vectorize
-from .whole_groups import check_whole_gradients, whole_group
+from .whole_groups import addressed, check_whole_gradients, whole_group
 
 
 def decode(description: list[Any]) -> tuple[Argument, ...]:
@@ -124,6 +124,7 @@ def _vectorized(request: Request, resolved: Resolved, sized: bool, shaped: bool)
     loops = asked and may_loop(module, resolved.call_name.rpartition(".")[2])
     statics = has_statics(module, added)
     whole = whole_group(request, plan, limit)
+    plan = addressed(plan) if whole else plan
     return replace(
         plan, tile=tile, shape_dependent=shaped, positions=asks, sees_threads=sees, may_loop=loops, statics=statics, whole=whole
     )

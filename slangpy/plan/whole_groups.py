@@ -5,11 +5,12 @@ Threads beyond the end run the last invocation again; they store nothing, and th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..compiler.modules.facts import reached_uses
 from ..errors import KernelGenException
-from .records import Derivative, Vectorized
+from .records import Derivative, Placed, Vectorized
 from .slang_text import product
 
 if TYPE_CHECKING:
@@ -59,20 +60,21 @@ def _sizes(request: Request, uses: list[tuple[str, str]]) -> tuple[int, int]:
 
 
 def _sizes_of(layout: Any, text: str, alias: str) -> tuple[int, int] | None:
-    """Its last two parameters, where they are numbers; else what Slang makes of them."""
-    for name in (text, alias):
-        given = _numbers(name)
-        if given is None and name not in ("", TYPE):
-            type_ = layout.find_type_by_name(name)
-            given = _numbers(type_.full_name) if type_ is not None else None
-        if given is not None:
-            return given
-    return None
+    """Its last two parameters, where they are numbers or constants; else what Slang makes of the alias."""
+    parameters = text.removesuffix(">").rsplit(",", 2)[1:]
+    lanes, waves = (_value(layout, parameter.strip()) for parameter in parameters) if len(parameters) == 2 else (0, 0)
+    if not (lanes and waves) and alias:
+        type_ = layout.find_type_by_name(alias)
+        return _sizes_of(layout, type_.full_name, "") if type_ is not None else None
+    return (lanes, waves) if lanes and waves else None
 
 
-def _numbers(name: str) -> tuple[int, int] | None:
-    lanes, waves = (part.strip(" >") for part in [*name.rsplit(",", 2), "", ""][1:3])
-    return (int(lanes), int(waves)) if lanes.isdigit() and waves.isdigit() else None
+def _value(layout: Any, number: str) -> int:
+    """Of a constant; 0 of what Slang does not know outside of the type it stands in."""
+    if number.isdigit():
+        return int(number)
+    array = layout.find_type_by_name(f"float[{number}]")
+    return int(array.shape[0]) if array is not None and array.shape and array.shape[0] > 0 else 0
 
 
 def _check_device(device: Any, lanes: int) -> None:
@@ -106,12 +108,28 @@ def _check_call(request: Request, plan: Vectorized) -> None:
                 f"{placed.path}: functions that use {TYPE} write no tensors themselves, because groups are run whole, beyond the last "
                 f"invocation; return the value, or make it an out parameter. {_INSTEAD}, with such tensors"
             )
+        if _is_weights(placed) and placed.map:
+            raise NotImplementedError(
+                f"{placed.path}: a wave multiplies by the same matrix, and here each invocation has a {placed.binding.type_name} of "
+                f"its own. {_INSTEAD}, with such tensors"
+            )
+    if options.bwds and options.deterministic:
+        raise NotImplementedError(f"{TYPE} adds to the gradients of weights in any order. {_INSTEAD}, deterministically")
+
+
+def _is_weights(placed: Placed) -> bool:
+    return placed.binding.type_name.startswith("DiffTensor<")
+
+
+def addressed(plan: Vectorized) -> Vectorized:
+    """The function takes addresses of tensors with gradients, so these are contiguous."""
+    return replace(plan, placed=tuple(replace(p, addressed=True) if _is_weights(p) else p for p in plan.placed))
 
 
 def check_whole_gradients(plan: Vectorized, grads: dict[str, Derivative]) -> None:
     """Raises ValueError where a tensor whose address a backward call takes has no gradient to add to."""
     for placed in plan.placed:
-        if placed.binding.type_name.startswith("DiffTensor<") and not (placed.ident in grads and grads[placed.ident].target):
+        if _is_weights(placed) and not (placed.ident in grads and grads[placed.ident].target):
             raise ValueError(
                 f"{placed.path}: {TYPE} adds to the gradients of all its weights, and this tensor has none; attach one with "
                 "with_grads(), or make it require grad"
