@@ -282,8 +282,6 @@ def test_calls_that_do_not_meet(device: spy.Device, meeting: Any) -> None:
         module.meet.bwds(weight, spy.Tensor.from_numpy(device, x).with_grads(zero=True), 1.0, _result=y)
     with pytest.raises(NotImplementedError, match="each invocation has a DiffTensor.*InlineVector"):
         module.meet.map(weight=(0,))(spy.Tensor.zeros(device, (3, 1), "float"), x, 1.0)
-    with pytest.raises(NotImplementedError, match="no forward-mode derivatives.*InlineVector"):
-        module.meet.fwds(weight, x, 1.0)
     with pytest.raises(NotImplementedError, match="call_group_shape.*InlineVector"):
         module.meet.call_group_shape((8,))(weight, x, 1.0)
     with pytest.raises(NotImplementedError, match="write no tensors themselves.*InlineVector"):
@@ -311,3 +309,52 @@ def test_cuda_code(device: spy.Device, name: str, threads: int) -> None:
         view = cuda.build(call, *arguments, _result=result)
         assert f"[numthreads({threads}, 1, 1)]" in view.kernels.code and "return;" not in view.kernels.code
         assert view.pipeline[:4] == b"\x7fELF"
+    with pytest.raises(NotImplementedError, match="no forward-mode derivatives.*InlineVector"):
+        cuda.build(function.fwds, *arguments, _result=result)
+    cuda.deterministic = True
+    with pytest.raises(NotImplementedError, match="in any order.*InlineVector"):
+        cuda.build(function.bwds, *arguments, _result=result)
+    cuda.deterministic, cuda.compiler_fingerprint = False, "nvrtc 12.4 sm_90"
+    with pytest.raises(NotImplementedError, match="NVRTC 12.4 is older than 12.5.*InlineVector"):
+        cuda.build(function, *arguments, _result=None)
+
+
+SIZES = """
+import slangpy;
+import neural;
+import slangpy.addresses;
+#define NUMBER 2
+static const int WAVES = 4;
+typealias Memory = SharedMemorySize<float, TargetEnum.CUDA, ExecutionMode.Inference, 32, 2, 8, 8>;
+typealias Plain = WaveTangledVector<float, Memory, 8, 32, 2>;
+typealias Macro = WaveTangledVector<float, Memory, 8, 32, NUMBER>;
+typealias Four<int N> = WaveTangledVector<float, Memory, N, 32, WAVES / 2 * 2>;
+struct Generic<int W> { typealias Of = WaveTangledVector<float, Memory, 8, 32, W>; static float first(float x) { return Of(x)[0]; } }
+float plain(float x) { return Plain(x)[0]; }
+float macro(float x) { return Macro(x)[0]; }
+float four(float x) { return Four<8>(x)[0]; }
+float by_call(float x) { return four(x); }
+float generic(float x) { return Generic<2>.first(x); }
+float both(float x) { return plain(x) + four(x); }
+float other(float x) { return 2 * x; }
+"""
+
+
+@pytest.mark.one
+@pytest.mark.skipif(not nvrtc_available(), reason="NVRTC is not installed")
+def test_sizes_of_groups() -> None:
+    cuda = CudaCodegen("sm_90")
+    module = cuda.load_from_source("wave_sizes", SIZES)
+    x = np.zeros(3, np.float32)
+
+    def threads(name: str, **options: Any) -> int:
+        function = getattr(module, name)
+        code = cuda.plan(function.thread_group_size(options["size"]) if options else function, x, _result="numpy").code
+        return int(code.partition("[numthreads(")[2].partition(",")[0])
+
+    assert [threads(name) for name in ("plain", "macro", "four", "by_call", "other")] == [64, 64, 128, 128, 256]
+    with pytest.raises(spy.KernelGenException, match="one number of waves.*2 of 32 threads and 4 of 32 threads"):
+        threads("both")
+    with pytest.raises(spy.KernelGenException, match="how many waves WaveTangledVector has here is not known.*thread_group_size"):
+        threads("generic")
+    assert threads("generic", size=(64, 1, 1)) == 64
