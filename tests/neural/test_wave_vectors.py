@@ -47,8 +47,8 @@ typealias In = WaveTangledVector<float, Memory, 12, 32, 2>;
 typealias Hidden = WaveTangledVector<float, Memory, 32, 32, 2>;
 typealias Out = WaveTangledVector<float, Memory, 3, 32, 2>;
 typealias Address = PointerAddress<float>;
-typealias First = FFLayer<float, In, Hidden, LinearLayout, LeakyReLU<float>, true>;
-typealias Second = FFLayer<float, Hidden, Hidden, LinearLayout, LeakyReLU<float>, true>;
+typealias First = FFLayer<float, In, Hidden, LinearLayout, TanhActivation<float>, true>;
+typealias Second = FFLayer<float, Hidden, Hidden, LinearLayout, TanhActivation<float>, true>;
 typealias Third = FFLayer<float, Hidden, Out, LinearLayout, IdentityActivation<float>, true>;
 
 [Differentiable]
@@ -57,12 +57,11 @@ float[3] evaluate(float x[12], DiffTensor<float, 1> parameters)
     In input = In();
     for (int i = 0; i < 12; i++)
         input[i] = x[i];
-    const let leaky = LeakyReLU<float>(0.125);
     const Address first = addressOf(parameters);
     const Address second = first.getOffset(First.ParameterCount);
     const Address third = second.getOffset(Second.ParameterCount);
-    const Hidden h0 = First(leaky).eval<Address>(input, first);
-    const Hidden h1 = Second(leaky).eval<Address>(h0, second);
+    const Hidden h0 = First().eval<Address>(input, first);
+    const Hidden h1 = Second().eval<Address>(h0, second);
     const Out y = Third().eval<Address>(h1, third);
     float result[3];
     for (int i = 0; i < 3; i++)
@@ -164,7 +163,7 @@ def test_torch(capable: spy.Device, count: int) -> None:
     w0, b0, w1, b1, w2, b2 = (part.reshape(shape) for part, shape in zip(parts, SHAPES, strict=True))
     hidden = theirs[0]
     for weights, bias in ((w0, b0), (w1, b1)):
-        hidden = torch.nn.functional.leaky_relu(hidden @ weights.T + bias, 0.125)
+        hidden = torch.tanh(hidden @ weights.T + bias)
     expected = hidden @ w2.T + b2
     (expected * seed).sum().backward()
     for one, other in [(y, expected), *((one.grad, other.grad) for one, other in zip(ours, theirs, strict=True))]:

@@ -110,7 +110,6 @@ public:
     {
         return features.coop_vec.cooperativeVector && features.replicated_composites.shaderReplicatedComposites;
     }
-    bool has_coop_matrix() const { return features.coop_matrix.cooperativeMatrix; }
     bool can_show() const { return instance->has_surfaces() && has_extension(VK_KHR_SWAPCHAIN_EXTENSION_NAME); }
     bool has_extension(const char* name) const { return extensions.count(name) != 0; }
     const char* name() const { return adapter->properties.deviceName; }
