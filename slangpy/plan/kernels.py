@@ -47,8 +47,10 @@ class Variant:
     items: tuple[int, int]
 
 
-def group_size(request: Request) -> int:
+def group_size(request: Request, planned: Planned) -> int:
     """Threads of a group."""
+    if planned.vectorized.whole:
+        return planned.vectorized.whole
     if request.options.rays is not None:
         return 1
     group = request.options.call_group_shape or request.options.thread_group_size
@@ -69,18 +71,18 @@ def can_space(request: Request, planned: Planned) -> bool:
 
 def can_patch(request: Request, planned: Planned) -> bool:
     """Whether there are kernels whose groups cover part of two dimensions of the call."""
-    return _has_several(request) and has_patches(planned.vectorized)
+    return _has_several(request, planned) and has_patches(planned.vectorized)
 
 
 def can_spread(request: Request, planned: Planned) -> bool:
     """Whether threads may handle several invocations of a function that picks elements itself."""
-    return _has_several(request) and spreads(planned.vectorized)
+    return _has_several(request, planned) and spreads(planned.vectorized)
 
 
-def _has_several(request: Request) -> bool:
+def _has_several(request: Request, planned: Planned) -> bool:
     derives = request.options.bwds or request.options.fwds
     known = request.module.device.compile_target.format in ("cuda", "spirv")
-    return known and not derives and group_size(request) == 256
+    return known and not derives and group_size(request, planned) == 256
 
 
 def can_be_near(request: Request, planned: Planned) -> bool:
@@ -118,7 +120,7 @@ def kernel_source(request: Request, planned: Planned, program: Any, key: int) ->
     if key >> SUMS:
         leaf = next(p for p in plan.placed if p.leaf == key & 0xFFFFFFFF)
         return sums_source(planned.derivatives[leaf.ident].sums, request.on_cpu, imports, target.format == "hlsl")
-    shape = decode_variant(key, plan, request.on_cpu, group_size(request))
+    shape = decode_variant(key, plan, request.on_cpu, group_size(request, planned))
     constants = render_constants(program, request.label, request.options.constants)
     options = replace(request.options, preludes=(*request.options.preludes, *constants))
     try:
@@ -133,7 +135,7 @@ def _items(request: Request, plan: Callable[[], Planned], key: int) -> tuple[int
     if key >> SUMS:
         return (0 if request.on_cpu else 256), 0
     planned = plan()
-    vectorized, size = planned.vectorized, group_size(request)
+    vectorized, size = planned.vectorized, group_size(request, planned)
     traits = decode_variant(key, vectorized, request.on_cpu, size)
     limit = group_limit(vectorized, planned.derivatives, traits)
     if not has_threads(vectorized, request.on_cpu):

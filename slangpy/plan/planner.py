@@ -33,6 +33,7 @@ from .resolve.outputs import check_torch_outputs
 from .resolve.target import Target, accepted
 from .textures import result_format
 from .vectorize import check_map_count, vectorize
+from .whole_groups import addressed, check_whole_gradients, whole_group
 
 
 def decode(description: list[Any]) -> tuple[Argument, ...]:
@@ -122,8 +123,10 @@ def _vectorized(request: Request, resolved: Resolved, sized: bool, shaped: bool)
     asked = request.on_cpu or any(p.binding.rank >= 0 for p in plan.placed)
     loops = asked and may_loop(module, resolved.call_name.rpartition(".")[2])
     statics = has_statics(module, added)
+    whole = whole_group(request, plan, limit)
+    plan = addressed(plan) if whole else plan
     return replace(
-        plan, tile=tile, shape_dependent=shaped, positions=asks, sees_threads=sees, may_loop=loops, statics=statics
+        plan, tile=tile, shape_dependent=shaped, positions=asks, sees_threads=sees, may_loop=loops, statics=statics, whole=whole
     )
 
 
@@ -146,7 +149,10 @@ def _derivatives(request: Request, plan: Vectorized) -> dict[str, Derivative]:
     if options.second:
         return second_derivatives(plan, request.module, options.deterministic)
     if options.bwds:
-        return derivatives(plan, options.deterministic)
+        grads = derivatives(plan, options.deterministic)
+        if plan.whole:
+            check_whole_gradients(plan, grads)
+        return grads
     return tangents(plan) if options.fwds else {}
 
 

@@ -198,6 +198,7 @@ class Placed:
     leaf: int
     ident: str
     element: int = 0
+    addressed: bool = False  # a tensor whose address the function may take: it has to be contiguous
     held: bool = False  # a resource inside of an array of structs, which the kernel has as a parameter of its own
 
     @property
@@ -218,6 +219,7 @@ class Vectorized:
     tile: tuple[int, ...] = ()  # shape of the call groups, in all dimensions of the call; empty without groups
     positions: bool = False  # the function may ask CallShapeInfo where it is
     sees_threads: bool = False  # and which invocations share its group
+    whole: int = 0  # threads of a group that all run the function to its end, as its waves work together (whole_groups.py)
     statics: bool = False  # and may write variables that live as long as its thread
     may_loop: bool = False  # the function may have loops (GPUs: looked at where it picks elements of tensors)
 

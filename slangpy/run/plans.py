@@ -146,7 +146,7 @@ class PlanView:
         plan, grads, request = self._planned.vectorized, self._planned.derivatives, self.request
         if not request.options.bwds:
             return table(self.arguments, plan, shapes=shapes)
-        shape = decode_variant(default_variant(request, self._planned), plan, request.on_cpu, group_size(request))
+        shape = decode_variant(default_variant(request, self._planned), plan, request.on_cpu, group_size(request, self._planned))
         classes = {p.ident: gradient_class(p, grads[p.ident], shape) for p in plan.placed if p.ident in grads}
         mode = "deterministic (exact sums)" if request.options.deterministic else "in any order"
         return f"{table(self.arguments, plan, classes, shapes)}\ngradients: {mode}"

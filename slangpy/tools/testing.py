@@ -58,13 +58,17 @@ class CudaCodegen:
         del layout, label
         return code
 
-    def build(self, function: Any, *args: Any, **kwargs: Any) -> PlanView:
-        """Plans `function` (of a module loaded on this object) for these arguments and compiles its kernel."""
+    def plan(self, function: Any, *args: Any, **kwargs: Any) -> PlanView:
+        """Plans `function` (of a module loaded on this object) for these arguments; `.code` is the text of its kernel."""
         description = function._describe(*args, **kwargs)
         mode = result_mode_of(kwargs.get("_result") if isinstance(kwargs.get("_result"), (str, type)) else None,
                               function.options.return_type)  # fmt: skip
         deterministic = self.deterministic and function.options.bwds
-        view = PlanView(request_of(function, decode(description), mode, deterministic=deterministic))
+        return PlanView(request_of(function, decode(description), mode, deterministic=deterministic))
+
+    def build(self, function: Any, *args: Any, **kwargs: Any) -> PlanView:
+        """The same, with its kernel compiled."""
+        view = self.plan(function, *args, **kwargs)
         view.build_spec()
         view.kernels.build_likely()
         return view

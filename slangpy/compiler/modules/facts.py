@@ -108,6 +108,11 @@ class TextFacts:
         """Those of `reached_words` that may name a global: no members, no parameters or local variables."""
         return frozenset(self._facts.reached_names(name))
 
+    def reached_uses(self, name: str, type_: str) -> list[tuple[str, str]]:
+        """Uses of a generic type in functions of a name, in those and the types that they name: the text, and the alias that
+        stands for it, empty where none does. The type's name alone where only a macro names it."""
+        return self._facts.reached_uses(name, type_) if type_ in self.words else []
+
     def writes_view(self, name: str, index: int, fields: tuple[str, ...]) -> bool:
         """Whether functions of a name may write to a view: their parameter of that index, or a field of it."""
         return not self._facts.view_uses(name, index, fields) <= {"reads", "gradient"}
@@ -250,6 +255,11 @@ def reached_names(module: Any, name: str) -> frozenset[str]:
     """Those of `reached_words` that may name a global."""
     facts = facts_of(module)
     return frozenset() if facts is None else facts.reached_names(name)
+
+
+def reached_uses(module: Any, function: str, type_: str) -> list[tuple[str, str]]:
+    """TextFacts.reached_uses of a function in the texts that are at hand: Slang's own modules are not."""
+    return known_facts_of(module._compiled).reached_uses(_last_name(function), type_)
 
 
 def may_use(module: Any, function: str, name: str) -> bool:

@@ -18,7 +18,7 @@ from ..trampoline.variant import VariantTraits
 from .backward import emit_backward
 from .forward import declare, emit_forward
 from .forward_mode import emit_forward_mode
-from .groups import has_threads, position_lines
+from .groups import has_threads, position_lines, within
 from .library import RESET, library_settings, set_globals, statics_functions
 from .loops import cpu_loop, gpu_body
 from .result import declare_result
@@ -53,11 +53,15 @@ def _write_call(kernel: Kernel) -> list[str]:
     if options.second:
         return emit_second_order(kernel)
     if options.bwds:
-        return emit_backward(kernel)
-    if options.fwds:
+        wrapper = emit_backward(kernel)
+    elif options.fwds:
         return emit_forward_mode(kernel)
-    emit_forward(kernel)
-    return []
+    else:
+        wrapper = []
+        emit_forward(kernel)
+    if kernel.facts.plan.whole:
+        within(kernel, kernel.called)
+    return wrapper
 
 
 def _write_neighbours(facts: Facts) -> Wide | None:

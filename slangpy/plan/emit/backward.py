@@ -11,6 +11,7 @@ from ..trampoline import Kernel
 from ..trampoline.elements import offset_of, transfer
 from ..trampoline.variant import LINEAR
 from .forward import argument_value, call_expression, named_type
+from .groups import within
 from .sums import reduce, reduces, sum_runs
 
 
@@ -33,6 +34,7 @@ def emit_backward(kernel: Kernel) -> list[str]:
     elif resolved.return_type_name != "void":
         statement = f"let _unused = {call};"
     kernel.body.append(f"bwd_diff(_spy_function)({', '.join(arguments)});")
+    kernel.called = len(kernel.body)
     for parameter in resolved.parameters:
         if parameter.io in ("in", "inout") and wants_gradient(kernel, parameter):
             accumulate(kernel, parameter)
@@ -96,6 +98,7 @@ def seed_of(kernel: Kernel, parameter: Parameter) -> str:
     kind = named_type(kernel, parameter)
     var = f"_s_{parameter.name.lstrip('_')}"
     kernel.body.append(f"{kind}.Differential {var} = {kind}.dzero();")
+    begin = len(kernel.body)
     for placed in kernel.facts.leaves.get(parameter.name, []):
         grad = kernel.facts.grads.get(placed.ident, NONE)
         target = var + placed.path[len(parameter.name) :]
@@ -103,6 +106,8 @@ def seed_of(kernel: Kernel, parameter: Parameter) -> str:
             kernel.body.append(f"{target} = _call.{placed.ident}_seed;")
         elif grad.seed == "view":
             _read_seed(kernel, placed, grad, target)
+    if kernel.facts.plan.whole:
+        within(kernel, begin)
     return var
 
 

@@ -22,6 +22,7 @@ def emit_forward(kernel: Kernel) -> None:
     call = call_expression(kernel, [name for _, name in arguments])
     returns = kernel.facts.plan.resolved.return_type_name != "void"
     kernel.body.append(f"{'let _r = ' if returns else ''}{call};")
+    kernel.called = len(kernel.body)
     for parameter, name in arguments:
         if parameter.io != "in":
             store_parameter(kernel, parameter, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...errors import KernelGenException
 from ..records import Vectorized
 from ..slang_text import indent, product
+from ..trampoline import Kernel
 
 
 def tile_shape(given: tuple[int, ...] | None, rank: int, limit: int) -> tuple[int, ...]:
@@ -33,6 +34,22 @@ def has_threads(plan: Vectorized, cpu: bool) -> bool:
     """Whether the invocations of a group are threads that run side by side. On the CPU they are where the function may
     share memory with its neighbours, or wait for them; elsewhere a loop over the tiles takes less."""
     return not cpu or bool(plan.tile and plan.sees_threads)
+
+
+def within(kernel: Kernel, begin: int) -> None:
+    """Leaves the lines of the body from `begin` on to the invocations of the call: whole groups have threads beyond."""
+    lines = kernel.body[begin:]
+    if lines:
+        kernel.body[begin:] = ["if (_inside)", "{", *indent(lines), "}"]
+
+
+def whole_place(kernel: Kernel) -> list[str]:
+    """The index `_i` of a thread of a whole group, whose invocation `_first` is one of the call."""
+    kind = kernel.facts.index
+    return [
+        f"const bool _inside = {kind}(_thread) < {kind}(_call._total) - {kind}(_first);",
+        f"{kind} _i = _inside ? {kind}(_first) + {kind}(_thread) : {kind}(_call._total) - 1;",
+    ]
 
 
 class TileLoops:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..slang_text import indent
 from ..trampoline import Kernel, Wide
-from .groups import TileLoops
+from .groups import TileLoops, whole_place
 from .patches import PatchLoops
 from .sums import group_limit, sums_in_groups
 
@@ -125,6 +125,8 @@ def gpu_body(kernel: Kernel, wide: Wide | None) -> list[str]:
         if facts.moves_together:
             return _wide_body(kernel, wide)
         return _spread_body(kernel, wide) if facts.takes_tensors else _spaced_body(kernel, wide)
+    if facts.plan.whole:
+        return _whole_body(kernel)
     if group_limit(facts.plan, facts.grads, facts.variant):
         return _striding_body(kernel)
     size, kind = facts.variant.group_size, facts.index
@@ -218,6 +220,21 @@ def _spread_body(kernel: Kernel, wide: Wide) -> list[str]:
         "    }",
         "}",
     ]
+
+
+def _whole_body(kernel: Kernel) -> list[str]:
+    """A group runs whole, or not at all: its threads work together in the function."""
+    facts = kernel.facts
+    size, kind = facts.variant.group_size, facts.index
+    place = [*whole_place(kernel), *(_call_index(kernel) if facts.variant.flat else _split(kernel, "_i"))]
+    inside = ["{", *indent([*place, *kernel.row, *kernel.body]), "}"]
+    if group_limit(facts.plan, facts.grads, facts.variant):
+        unsigned = "uint64_t" if facts.variant.wide else "uint"
+        step = f"{unsigned}(_call._block) * {size}"
+        loop = f"for ({unsigned} _first = _group.x * {size}; _first < {unsigned}(_call._total); _first += {step})"
+        return [*kernel.hoisted, loop, *inside, *kernel.after]
+    first = f"{kind} _first = {_gpu_group(kernel)} * {size};"
+    return [first, *kernel.hoisted, f"if (_first < {kind}(_call._total))", *inside, *kernel.after]
 
 
 def _striding_body(kernel: Kernel) -> list[str]:

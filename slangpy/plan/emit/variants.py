@@ -118,7 +118,7 @@ def loads_elements(plan: Vectorized) -> bool:
 
 def _is_free(plan: Vectorized) -> bool:
     """Whether a thread may have any invocations, and keep what they give until all have run."""
-    if plan.tile or plan.positions or plan.result_mode == "texture" or plan.call_rank == 0:
+    if plan.tile or plan.whole or plan.positions or plan.result_mode == "texture" or plan.call_rank == 0:
         return False
     if plan.sees_threads or plan.statics:
         return False
@@ -175,7 +175,7 @@ def streams(plan: Vectorized, classes: dict[str, int]) -> bool:
 def vector_width(plan: Vectorized) -> int:
     """Elements that one thread of a GPU kernel handles; 1 where the arguments do not allow more."""
     sizes: set[int] = set()
-    if plan.tile or plan.positions:
+    if plan.tile or plan.whole or plan.positions:
         return 1
     for placed in plan.placed:
         binding = placed.binding

@@ -57,7 +57,7 @@ def _spec(slots: Slots, placed: Placed, grad: Derivative) -> ViewSpec:
     del grad
     binding, ident, fields = placed.binding, placed.ident, slots.fields
     views = (fields.view(ident), fields.view(ident + "_gi"), fields.view(ident + "_go"))
-    return ViewSpec(views, element_of(slots, binding.stored), binding.vectors, binding.packs)
+    return ViewSpec(views, element_of(slots, binding.stored), binding.vectors, binding.packs or int(placed.addressed))
 
 
 KIND = LeafKind("view", declare_views, value, _spec, _store, is_classed=True)

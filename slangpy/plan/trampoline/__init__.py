@@ -109,6 +109,8 @@ class Kernel:
     row: list[str] = field(default_factory=list)
     """What is the same for all invocations that differ in the last call index alone."""
     body: list[str] = field(default_factory=list)
+    called: int = 0
+    """The line of the body after the call."""
     after: list[str] = field(default_factory=list)
     """Lines after the loop over invocations."""
     shared: list[str] = field(default_factory=list)

@@ -73,6 +73,10 @@ public:
     std::set<std::string_view> reached_words(std::string_view function) const;
     /// Those of them that may name a global: no members, no parameters or local variables.
     std::set<std::string_view> reached_names(std::string_view function) const;
+    /// Uses of a generic type in these, and in the types and aliases that they name: the text, and the alias that
+    /// stands for it, empty where none does. The name alone where only a macro names it.
+    std::vector<std::pair<std::string, std::string>> reached_uses(std::string_view function,
+                                                                  std::string_view type) const;
     /// Whether one of these has a loop that is not unrolled, or no body is there.
     bool may_loop(std::string_view function) const;
     /// Those that may be differentiable, have no derivative of their own and were not understood: names, and their

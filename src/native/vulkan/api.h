@@ -6,6 +6,7 @@
 #include <vulkan/vulkan_core.h>
 
 #include "device/types.h"
+#include "vulkan/cooperative_matrix.h"
 #include "vulkan/cooperative_vector.h"
 
 #include <memory>
@@ -52,7 +53,8 @@ namespace spy {
 #define SPY_VK_INSTANCE_OPTIONAL(X) \
     X(CreateDebugUtilsMessengerEXT) X(DestroyDebugUtilsMessengerEXT) X(DestroySurfaceKHR) \
     X(GetPhysicalDeviceSurfaceSupportKHR) X(GetPhysicalDeviceSurfaceCapabilitiesKHR) \
-    X(GetPhysicalDeviceSurfaceFormatsKHR) X(GetPhysicalDeviceSurfacePresentModesKHR)
+    X(GetPhysicalDeviceSurfaceFormatsKHR) X(GetPhysicalDeviceSurfacePresentModesKHR) \
+    X(GetPhysicalDeviceCooperativeMatrixPropertiesKHR)
 #define SPY_VK_DEVICE_OPTIONAL(X) \
     X(GetMemoryFdKHR) X(GetSemaphoreFdKHR) X(SetDebugUtilsObjectNameEXT) X(CmdBeginDebugUtilsLabelEXT) \
     X(CmdEndDebugUtilsLabelEXT) X(CmdInsertDebugUtilsLabelEXT) X(CmdBeginRenderingKHR) X(CmdEndRenderingKHR) \

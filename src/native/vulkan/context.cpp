@@ -32,6 +32,23 @@ std::set<std::string> device_extensions(const VulkanFunctions& vk, VkPhysicalDev
     return names;
 }
 
+/// Whether waves multiply the tiles of halves that Slang's module `neural` is written for, and add to floats.
+bool multiplies_tiles(const VulkanInstance& instance, const VulkanAdapter& adapter)
+{
+    const auto ask = instance.functions().GetPhysicalDeviceCooperativeMatrixPropertiesKHR;
+    if (!ask || !adapter.extensions.count(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
+        return false;
+    uint32_t count = 0;
+    vk_check(ask(adapter.handle, &count, nullptr), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+    std::vector<VkCooperativeMatrixPropertiesKHR> list(count, {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR});
+    vk_check(ask(adapter.handle, &count, list.data()), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+    return std::any_of(list.begin(), list.end(), [](const VkCooperativeMatrixPropertiesKHR& tile) {
+        return tile.MSize == 16 && tile.NSize == 16 && tile.KSize == 16 && tile.scope == VK_SCOPE_SUBGROUP_KHR &&
+            tile.AType == VK_COMPONENT_TYPE_FLOAT16_KHR && tile.BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+            tile.CType == VK_COMPONENT_TYPE_FLOAT32_KHR && tile.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
+    });
+}
+
 } // namespace
 
 void VulkanFeatures::link(const std::set<std::string>& extensions)
@@ -77,6 +94,8 @@ void VulkanFeatures::link(const std::set<std::string>& extensions)
         append(tail, &coop_vec);
     if (extensions.count(VK_EXT_SHADER_REPLICATED_COMPOSITES_EXTENSION_NAME))
         append(tail, &replicated_composites);
+    if (extensions.count(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
+        append(tail, &coop_matrix);
 }
 
 VulkanAdapter::VulkanAdapter(const VulkanInstance& instance, VkPhysicalDevice device) : handle(device)
@@ -283,6 +302,8 @@ void VulkanContext::choose_extensions(const DeviceDesc& desc)
         adapter->extensions.count(VK_EXT_SHADER_REPLICATED_COMPOSITES_EXTENSION_NAME))
         extensions.insert(
             {VK_NV_COOPERATIVE_VECTOR_EXTENSION_NAME, VK_EXT_SHADER_REPLICATED_COMPOSITES_EXTENSION_NAME});
+    if (multiplies_tiles(*instance, *adapter))
+        extensions.insert(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
     choose_ray_extensions();
     if (instance->has_surfaces() && adapter->extensions.count(VK_KHR_SWAPCHAIN_EXTENSION_NAME))
         extensions.insert(VK_KHR_SWAPCHAIN_EXTENSION_NAME);
@@ -333,6 +354,7 @@ void VulkanContext::choose_features()
     features.atomic_float2.sparseImageFloat32AtomicMinMax = false;
     features.mesh.multiviewMeshShader = features.mesh.primitiveFragmentShadingRateMeshShader = false;
     features.mesh.meshShaderQueries = false;
+    features.coop_matrix.cooperativeMatrixRobustBufferAccess = false;
     features.acceleration.accelerationStructureCaptureReplay = false;
     features.acceleration.accelerationStructureIndirectBuild = false;
     features.acceleration.accelerationStructureHostCommands = false;

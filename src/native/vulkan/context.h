@@ -49,6 +49,9 @@ struct VulkanFeatures {
     VkPhysicalDeviceShaderReplicatedCompositesFeaturesEXT replicated_composites{
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_REPLICATED_COMPOSITES_FEATURES_EXT};
 
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR coop_matrix{
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+
     VulkanFeatures() = default;
     VulkanFeatures(const VulkanFeatures&) = delete; // the chain points into itself
     VulkanFeatures& operator=(const VulkanFeatures&) = delete;

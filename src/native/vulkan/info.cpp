@@ -91,6 +91,7 @@ std::vector<std::string> features_of(const VulkanContext& context)
     add("ray_query", context.can_query_rays());
     add("ray_tracing", context.can_trace_rays());
     add("cooperative_vector", context.has_coop_vec());
+    add("cooperative_matrix", context.features.coop_matrix.cooperativeMatrix);
     add("multi_draw_indirect_count", context.can_draw() && v12.drawIndirectCount);
     add("bindless", has_handles(context.features));
     add("custom_border_color", context.features.border.customBorderColors);
@@ -164,6 +165,7 @@ CompileTarget vulkan_target(const VulkanContext& context)
     add("spvRayTracingKHR", context.can_trace_rays());
     add("spvCooperativeVectorNV", context.has_coop_vec());
     add("spvCooperativeVectorTrainingNV", f.coop_vec.cooperativeVectorTraining);
+    add("spvCooperativeMatrixKHR", context.features.coop_matrix.cooperativeMatrix);
     add("spvMinLod", f.core.features.shaderResourceMinLod);
     target.defines = {{"__TARGET_VULKAN__", "1"}};
     if (f.atomic_float.shaderBufferFloat32AtomicAdd)

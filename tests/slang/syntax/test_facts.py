@@ -62,6 +62,31 @@ def test_what_is_reached() -> None:
     assert facts.no_diff_types() == {"float"}
 
 
+def test_uses_of_a_type() -> None:
+    text = """
+    typealias Plain = V<int, 2>;
+    typealias Any<let N : int> = V<int, N>;
+    struct Has { typealias Inner = V<float, 3>; V<half, 4> member; int get() { return 1; } }
+    #define HIDDEN V<int, 5>
+    int plain(Plain x) { return x.a; }
+    int any() { Any<4> x; return x.a; }
+    int has(Has x) { return x.get(); }
+    int by(W<V<int, 6>> x) { return plain(x); }
+    int hidden() { HIDDEN x; return x.a; }
+    int none(int x) { return x; }
+    """
+    facts = SourceFacts(text)
+    assert {name: facts.reached_uses(name, "V") for name in ("plain", "any", "has", "by", "hidden", "none", "missing")} == {
+        "plain": [("V<int,2>", "Plain")],
+        "any": [("V<int,N>", "")],
+        "has": [("V<float,3>", "Inner"), ("V<half,4>", "")],
+        "by": [("V<int,2>", "Plain"), ("V<int,6>", "")],
+        "hidden": [("V", "")],
+        "none": [],
+        "missing": [],
+    }
+
+
 def test_loops_that_unroll_are_none() -> None:
     assert not SourceFacts("int f() { int s = 0; [unroll] for (int i = 0; i < 3; i++) s++; return s; }").may_loop("f")
     # a property that loops

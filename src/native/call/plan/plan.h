@@ -54,7 +54,7 @@ struct ViewSpec {
     ViewSlot views[size_t(ViewSource::count_)];
     ElementSpec element;
     uint32_t vectors = 0; ///< of a TensorView: how many scalars it takes to lie side by side; 1 = its own elements
-    uint32_t packs = 0;   ///< of a Tensor of vectors over an array of scalars: how many there are in a vector
+    uint32_t packs = 0;   ///< of a Tensor of vectors over scalars: how many a vector has; 1: its address is taken
     SumSpec sums;
     int32_t table = -1; ///< entry of a list: leaf of the list, whose rows `views` are offsets into
 

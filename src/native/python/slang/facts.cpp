@@ -74,12 +74,32 @@ auto words_by_name(std::set<std::string_view> (Facts::*method)(std::string_view)
     return [method](const Facts& facts, const std::string& name) { return frozen((facts.*method)(name)); };
 }
 
+void bind_reached(nb::class_<Facts>& facts)
+{
+    facts
+        .def("reached_words", words_by_name(&Facts::reached_words), nb::arg("function"),
+             "The words in functions of a name and in those that they name; none where none has a body.")
+        .def("reached_names", words_by_name(&Facts::reached_names), nb::arg("function"),
+             "Those of `reached_words` that may name a global.")
+        .def(
+            "reached_uses",
+            [](const Facts& facts, const std::string& function, const std::string& type) {
+                return facts.reached_uses(function, type);
+            },
+            nb::arg("function"), nb::arg("type"),
+            "Uses of a generic type in these, and in the types and aliases that they name: the text, and the alias "
+            "that "
+            "stands for it, empty where none does. The name alone where only a macro names it.");
+}
+
 } // namespace
 
 void bind_slang_facts(nb::module_& m)
 {
     bind_function_facts(m);
-    nb::class_<Facts>(m, "SourceFacts", "What the sources of a module say, one after the other, from one parse.")
+    nb::class_<Facts> facts(m, "SourceFacts", "What the sources of a module say, one after the other, from one parse.");
+    bind_reached(facts);
+    facts
         .def(nb::init<std::string, const std::vector<std::string>&>(), nb::arg("text"),
              nb::arg("macros") = std::vector<std::string>(), "macros: names that are defined from outside.")
         .def("functions", &Facts::functions, "Every function, in order.")
@@ -90,10 +110,6 @@ void bind_slang_facts(nb::module_& m)
         .def(
             "no_diff_types", [](const Facts& facts) { return frozen(facts.no_diff_types()); },
             "Words in the types of parameters and variables that say no_diff.")
-        .def("reached_words", words_by_name(&Facts::reached_words), nb::arg("function"),
-             "The words in functions of a name and in those that they name; none where none has a body.")
-        .def("reached_names", words_by_name(&Facts::reached_names), nb::arg("function"),
-             "Those of `reached_words` that may name a global.")
         .def(
             "may_loop", [](const Facts& facts, const std::string& name) { return facts.may_loop(name); },
             nb::arg("function"), "Whether one of these has a loop that is not unrolled, or no body is there.")

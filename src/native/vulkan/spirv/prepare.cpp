@@ -128,7 +128,7 @@ constexpr CapabilityRule capability_rules[] = {
      V11(shaderDrawParameters)},
     {CAPABILITY(ShaderLayer), "layers chosen by vertex shaders", V12(shaderOutputLayer)},
     {CAPABILITY(ShaderViewportIndex), "viewports chosen by vertex shaders", V12(shaderOutputViewportIndex)},
-    {CAPABILITY(CooperativeMatrixKHR), "cooperative matrices", [](const SpirvOptions&) { return false; }},
+    {CAPABILITY(CooperativeMatrixKHR), "cooperative matrices", EXT(coop_matrix.cooperativeMatrix)},
     {CAPABILITY(CooperativeVectorNV), "cooperative vectors", EXT(coop_vec.cooperativeVector)},
     {CAPABILITY(CooperativeVectorTrainingNV), "training with cooperative vectors",
      EXT(coop_vec.cooperativeVectorTraining)},

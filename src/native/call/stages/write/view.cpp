@@ -35,10 +35,21 @@ void check_vectors(const Writing& w, const LeafSpec& spec, uint64_t address, con
 }
 
 /// Of a tensor of vectors over an array of scalars: those of one vector lie side by side, and the vectors lie at
-/// multiples of their size.
+/// multiples of their size. One whose address is taken is contiguous.
 void check_packs(const Writing& w, const LeafSpec& spec, const ViewSpec& view, uint64_t address, const Shape& shape,
                  const Shape& strides)
 {
+    if (view.packs == 1) {
+        bool follows = true;
+        int64_t step = 1;
+        for (size_t i = shape.size(); i-- > 0; step *= shape[i])
+            follows &= shape[i] == 1 || strides[i] == step;
+        if (!follows && shape.element_count() > 0)
+            fail_value(w.label(), ": argument ", spec.name, " has strides of ", strides.str(),
+                       " elements; the function "
+                       "takes the address of its numbers, one after the other: pass a contiguous copy");
+        return;
+    }
     const size_t last = shape.size() - 1;
     bool fits = shape[last] == 1 || strides[last] == 1;
     for (size_t i = 0; i < last; ++i)
