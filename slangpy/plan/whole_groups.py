@@ -32,6 +32,8 @@ def whole_group(request: Request, plan: Vectorized, limit: int) -> int:
     _check_call(request, plan)
     lanes, waves = _sizes(request, uses)
     _check_device(request.module.device, lanes)
+    if options.bwds:
+        _check_waves(waves)
     size = lanes * waves
     if options.thread_group_size is not None and product(options.thread_group_size) != size:
         raise KernelGenException(f"{TYPE} has {waves} waves of {lanes} threads here, but thread_group_size is {options.thread_group_size}")
@@ -92,6 +94,15 @@ def _check_device(device: Any, lanes: int) -> None:
         lacks = f"its waves have {has} threads, and the type says {lanes}"
     if lacks:
         raise NotImplementedError(f"{TYPE} cannot run on this device: {lacks}. {_INSTEAD}")
+
+
+def _check_waves(waves: int) -> None:
+    """For the gradients of weights each wave keeps two matrices in the group's memory; Slang 2026.12 counts one of them once."""
+    if waves > 1:
+        raise NotImplementedError(
+            f"{TYPE} has {waves} waves here, and Slang's SharedMemorySize reserves too little memory for the gradients of more than one. "
+            "Write 1 for its last parameter, and for the number of waves in SharedMemorySize"
+        )
 
 
 def _check_call(request: Request, plan: Vectorized) -> None:
