@@ -3,6 +3,8 @@
 # mingw-w64's compiler and headers.
 #
 #   tools/check_windows.sh               syntax only, by two processes
+#   tools/check_windows.sh --recent N    the same, for what the last N commits changed, and for what includes such a header;
+#                                        for all where the clone's history is shorter
 #   tools/check_windows.sh --run WINE [DEVICE...]
 #                                        instead builds tests/device/contract.cpp and runs it under Wine (on Debian:
 #                                        apt-get install wine64, /usr/lib/wine/wine64) with the devices null and cpu, or
@@ -77,6 +79,14 @@ export -f check
 declare -p options >"$work/options"
 export cxx work
 folders=(src/native/{core,device,null,cpu,cuda,vulkan,d3d12,slang,slang/{reflection,rewrite,rewrite/rules,syntax}})
-for folder in "${folders[@]}"; do printf '%s\n' "$folder"/*.cpp | xargs -n 8; done >"$work/groups"
-xargs -P 2 -L 1 bash -c '. "$work/options"; check "$@"' check <"$work/groups"
+for folder in "${folders[@]}"; do printf '%s\n' "$folder"/*.cpp; done >"$work/files"
+if [ "${1:-}" = --recent ] && git rev-parse -q --verify "HEAD~$2" >/dev/null; then
+    git diff --name-only --diff-filter=d "HEAD~$2" -- src/native >"$work/changed"
+    sed -n 's|^src/native/\(.*\.h\)$|#include "\1"|p' "$work/changed" >"$work/headers"
+    xargs -a "$work/files" grep -lFf "$work/headers" >>"$work/changed" || true
+    grep -xFf "$work/changed" "$work/files" >"$work/recent" || true
+    mv "$work/recent" "$work/files"
+fi
+for folder in "${folders[@]}"; do { grep "^$folder/[^/]*$" "$work/files" || true; } | xargs -r -n 8; done >"$work/groups"
+xargs -r -P 2 -L 1 bash -c '. "$work/options"; check "$@"' check <"$work/groups"
 echo "check_windows: $(wc -w <"$work/groups") files compile for Windows"

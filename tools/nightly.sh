@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What the gate has no time for: every test on every device, the random tests with fresh seeds and ten times as many draws,
-# long lives, instructions of calls (with valgrind), and random programs. Uses the environment that tools/setup.sh made; ends
-# with a table and a list of what failed.
+# long lives, the source for Windows, instructions of calls (with valgrind), and random programs. Uses the environment that
+# tools/setup.sh made; ends with a table and a list of what failed.
 #
 #   SEED       default: from the clock; printed first, and enough to repeat a run
 #   DEVICES    default cpu,vulkan
@@ -11,7 +11,7 @@
 #   PYTHON     default that of VENV, which is .venv by default
 #   OUT        folder for logs; default build/nightly
 #   STAGES     names of the stages to run, for a night in several parts; default all of
-#              everything many instructions attack-backward attack-forward attack-lanes-forward attack-lanes-gradients
+#              everything many windows instructions attack-backward attack-forward attack-lanes-forward attack-lanes-gradients
 #   TESTS      what the stage `everything` runs; default tests
 #   DIST       how pytest-xdist gives tests to processes; default loadfile; worksteal where there are dozens of processors
 #   LIMIT      seconds for each stage, after which it is ended, and counts as failed; what had failed until then is shown
@@ -56,6 +56,9 @@ read -ra tests <<<"${TESTS:-tests}"
 stage everything "${pytest[@]}" "${tests[@]}"
 stage many env SLANGPY_TEST_MANY=10 "${pytest[@]}" tests/property tests/cache/test_cache_inputs.py \
     tests/call/module/test_living.py tests/device/test_lifetime.py tests/call/gradient/test_gradients_loops.py
+if command -v x86_64-w64-mingw32-g++-posix >/dev/null; then
+    stage windows env PYTHON="$python" bash tools/check_windows.sh
+fi
 if command -v valgrind >/dev/null; then
     stage instructions "$python" benchmarks/host_rows.py --against benchmarks/results/host_rows.json
 fi

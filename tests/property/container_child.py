@@ -34,8 +34,8 @@ RAW = ("view", "view_of_vectors", "pointer", "buffer", "buffer_of_vectors", "wri
 ALLOWED = (ValueError, TypeError, RuntimeError, OverflowError, NotImplementedError)
 BUILDS = int(os.environ.get("SLANGPY_TEST_MANY", "1"))
 """Kernels for each function, three times as many where addresses are passed. Of other values, only the refusals are tried."""
-PART = 1 if BUILDS > 1 else 5
-"""Arrays as results and backward calls take every fifth value of the gate's, each function beginning with another; what is
+PART = 1 if BUILDS > 1 else 8
+"""Arrays as results and backward calls take every eighth value of the gate's, each function beginning with another; what is
 bound is what the plain call binds."""
 HANG_SECONDS = 60
 

@@ -17,7 +17,7 @@ import slangpy as spy
 pytestmark = pytest.mark.one
 
 CHILD = Path(__file__).with_name("fuzz_child.py")
-CASES = {"null": 1500, "cpu": 1500 if MANY == 1 else 2500}
+CASES = {"null": 1500, "cpu": 1000 if MANY == 1 else 2500}
 """Calls; 2000 on other devices. The nightly run draws ten times 2500 on the CPU, anew each night."""
 SECONDS = 580 * MANY
 

@@ -176,7 +176,7 @@ def cases(device: Any) -> Any:
 
 
 def test_calls_equal_numpy(device: spy.Device) -> None:
-    count = (220 if IN_GATE else 350 if is_cpu(device) else 250) * MANY
+    count = (160 if IN_GATE else 350 if is_cpu(device) else 250) * MANY
     options = settings(
         max_examples=count, deadline=None, database=None, derandomize=SEED == 1, phases=(Phase.generate, Phase.shrink),
         suppress_health_check=list(HealthCheck), print_blob=True,
