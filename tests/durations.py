@@ -5,7 +5,7 @@
     python tests/durations.py keep build/durations.json   # into tests/durations.json, which orders the next run
 
 Seconds are those of the clock, for setup, test and teardown together, with as many processes as the run had. `machine` says how
-fast the machine was: seconds for ten million turns of an empty Python loop before the first test.
+fast the machine was: seconds for ten million turns of an empty Python loop before the first test; and what each tier took.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from typing import Any
 import pytest
 
 KEPT = Path(__file__).with_name("durations.json")
+TIERS = ("each", "null", "one")
+"""A test that says `one` itself may be of another tier, so that comes last."""
 LONG = 2.0
 """Seconds from which a test is kept by name."""
 UNKNOWN = 0.15
@@ -43,12 +45,16 @@ class Recorder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.tiers = dict.fromkeys(TIERS, 0.0)
         self.speed = speed()
         self.start = time.perf_counter()
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """One phase of one test has ended, here or in a process of pytest-xdist."""
         self.seconds[report.nodeid] += report.duration
+        tier = next((name for name in TIERS if name in report.keywords), None)  # conftest.py marks each test
+        if tier is not None:
+            self.tiers[tier] += report.duration
 
     def pytest_sessionfinish(self) -> None:
         """Writes all that ran."""
@@ -56,6 +62,7 @@ class Recorder:
             "loop_s": round(self.speed, 3),
             "cores": os.cpu_count(),
             "run_s": round(time.perf_counter() - self.start, 1),
+            "tiers_s": {tier: round(spent) for tier, spent in self.tiers.items()},
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(json.dumps(summary(self.seconds, machine), indent=1) + "\n")

@@ -88,8 +88,7 @@ void bind_reached(nb::class_<Facts>& facts)
             },
             nb::arg("function"), nb::arg("type"),
             "Uses of a generic type in these, and in the types and aliases that they name: the text, and the alias "
-            "that "
-            "stands for it, empty where none does. The name alone where only a macro names it.");
+            "that stands for it, empty where none does. The name alone where only a macro names it.");
 }
 
 } // namespace
