@@ -45,7 +45,7 @@ class Recorder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.tiers = dict.fromkeys(TIERS, 0.0)
+        self.tiers: dict[str, float] = dict.fromkeys(TIERS, 0.0)
         self.speed = speed()
         self.start = time.perf_counter()
 
