@@ -27,7 +27,7 @@ from .plan.declared import instead_of_setting
 from .plan.map_entries import holds_only_dims, plain_entry
 from .plan.records import Options
 from .plan.resolve.constructors import FieldParameter, OfSpecialized, Overloads, constructors_without_fields
-from .plan.resolve.target import MemberWise, Target
+from .plan.resolve.target import MemberWise, Target, parameters_of
 from .reflection import SlangType
 from .run.globals import answered, asks, write_globals
 from .run.modifiers import given_globals, group_size, slang_text, stream_number, tile_sizes
@@ -217,6 +217,18 @@ class FunctionNode(_native.CallSite, Shared):
         overloads = self.core.target().overloads
         names = {o.parameters[position].name for o in overloads if position < len(o.parameters)}
         return names.pop() if len(names) == 1 else None
+
+    def _stores_argument(self, argument: str) -> bool:
+        """Whether an argument, by its name or position, may be a result or go to an out or inout parameter."""
+        if argument == "_result":
+            return True
+        target = self.core.target()
+        for overload in target.overloads:
+            known = parameters_of(target, overload)
+            at = [known[int(argument)]] if argument.isdigit() and int(argument) < len(known) else known
+            if any(p.io != "in" for p in at if argument.isdigit() or p.name == argument):
+                return True
+        return False
 
     def _unbound(self) -> FunctionNode:
         node = FunctionNode.__new__(FunctionNode)

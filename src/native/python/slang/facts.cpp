@@ -126,6 +126,11 @@ void bind_slang_facts(nb::module_& m)
             nb::arg("function"), nb::arg("index"), nb::arg("fields") = std::vector<std::string>(),
             "What functions of a name do with a view, their parameter of that index or a field in it: reads, stores, "
             "gradient, unknown.")
+        .def(
+            "dependent_defaults",
+            [](const Facts& facts, const std::string& name) { return facts.dependent_defaults(name); }, nb::arg("name"),
+            "Parameters of functions of a name, and fields of types of it, whose default value names a parameter or a "
+            "field: names, and their lines.")
         .def("extern_constants", &Facts::extern_constants, "Names and types of what is `extern static const`.")
         .def("comments_above", &Facts::comments_above, nb::arg("line"), nb::arg("column"),
              "The comments of the function or type whose name stands in a line and column (from 1), as written.")
