@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import fields
+from inspect import signature
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +58,18 @@ def device_type(name: str) -> DeviceType:
         known = ", ".join(f'"{known}"' for known in DeviceType.__members__)
         raise ValueError(f"Device 'type': {name!r} is no type of device; known: {known}")
     return found
+
+
+_SESSION_FIELDS = frozenset(field.name for field in fields(SlangSessionDesc))
+
+
+def _call_with(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """What a function makes of its arguments in a dict."""
+    known = list(signature(function).parameters)
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise TypeError(f'{function.__name__} has no field "{unknown[0]}"; known: {", ".join(known)}')
+    return function(**given)
 
 
 _LAST_PATIENCE = 1.0
@@ -286,6 +300,8 @@ class Device(CoopVecMatrices, Shared):
         self._check_open()
         if isinstance(compiler_options, SlangSessionDesc):
             desc = compiler_options
+        elif isinstance(compiler_options, Mapping) and _SESSION_FIELDS & compiler_options.keys():
+            desc = SlangSessionDesc(compiler_options)
         else:
             desc = SlangSessionDesc(compiler_options or {}, add_default_include_paths, cache_path)
         session = create_session(self, desc.compiler_options, desc.add_default_include_paths, desc.cache_path)
@@ -333,13 +349,18 @@ class Device(CoopVecMatrices, Shared):
     def create_compute_pipeline(
         self, program: Any, defer_target_compilation: bool = False, label: str | None = None
     ) -> kernel.ComputePipeline:
-        """A pipeline of a program with one compute entry point."""
+        """A pipeline of a program with one compute entry point. Takes its arguments as one dict, too."""
         self._check_open()
+        if isinstance(program, Mapping):
+            return _call_with(self.create_compute_pipeline, program)
         return kernel.create_compute_pipeline(self, program, defer_target_compilation, label)
 
     def create_compute_kernel(self, program: Any) -> kernel.ComputeKernel:
-        """A kernel of a program with one compute entry point; its `dispatch` sets parameters by name."""
+        """A kernel of a program with one compute entry point; its `dispatch` sets parameters by name. Takes its argument as one
+        dict, too."""
         self._check_open()
+        if isinstance(program, Mapping):
+            return _call_with(self.create_compute_kernel, program)
         return kernel.create_compute_kernel(self, program)
 
     def create_render_pipeline(self, *args: Any, **kwargs: Any) -> RenderPipeline:
