@@ -29,7 +29,7 @@ from .plan.records import Options
 from .plan.resolve.constructors import FieldParameter, OfSpecialized, Overloads, constructors_without_fields
 from .plan.resolve.target import MemberWise, Target, parameters_of
 from .reflection import SlangType
-from .run.globals import answered, asks, write_globals
+from .run.globals import answered, asks, holds_torch, write_globals
 from .run.modifiers import given_globals, group_size, slang_text, stream_number, tile_sizes
 from .run.plans import plan_call
 from .run.prepared import PreparedCall
@@ -286,10 +286,14 @@ class FunctionNode(_native.CallSite, Shared):
     def set(self, /, *args: Any, **kwargs: Any) -> FunctionNode:
         """Values of the module's globals at each dispatch: a dict, keywords, or a function that gives a dict.
 
-        A dict is copied, with its lists, arrays and vectors; tensors, textures and objects with get_this() are not.
+        A dict is copied, with its lists, arrays and vectors; tensors, textures and objects with get_this() are not. With a
+        torch tensor in it, calls return torch tensors.
         """
         value = given_globals(args, kwargs)
-        return self._with(globals_=(*self._globals, ("set", frozen(value), (), {})))
+        result = self.options.return_type
+        if result is None and isinstance(value, dict) and holds_torch(value):
+            result = "torch"
+        return self._with(globals_=(*self._globals, ("set", frozen(value), (), {})), return_type=result)
 
     @labelled
     def write(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> FunctionNode:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from .. import _native
 from ..compiler.text.tensors_used import Place, is_unset, path_of
 from ..tensor import Tensor
-from .snapshots import frozen, has_this
+from ..tensor.parts import torch_stream
+from .snapshots import frozen, has_this, is_torch
 from .torch_side import torch_side
+
+_TAKES_TENSORS = re.compile(
+    r"(?:I?(?P<writes>RW|W|Atomic)?(?:Diff|Primal)?Tensor|(?P<writes_buffer>RW)?(?P<buffer>StructuredBuffer))<(?P<element>.*)>"
+)
+"""Types of globals that a Tensor may be given for."""
+_BLOCKS = ("parameter_block", "constant_buffer")
 
 
 def put(node: Any, cursor: Any, name: str, layout: Any, value: Any) -> None:
     """Writes one value; tensors go into parameters of tensor type as views, elsewhere as their buffer."""
     if _requires_grad(value):
         _refuse_gradient(node, name)
+    value = _with_tensors(node, name, layout, value)
     if isinstance(value, Tensor):
         if value.device is not node.module.device:
             raise ValueError(
@@ -36,6 +47,52 @@ def put(node: Any, cursor: Any, name: str, layout: Any, value: Any) -> None:
         if len(error.args) == 1:
             error.args = (f"{node.label}: {error}",)
         raise
+
+
+def _with_tensors(node: Any, path: str, layout: Any, value: Any) -> Any:
+    """A value with Tensors in place of the arrays and torch tensors that tensor types and buffers are given."""
+    if layout is None:
+        return value
+    if isinstance(value, dict):
+        inner = getattr(layout, "element", None) if layout.kind.name in _BLOCKS else layout
+        fields = {field["name"]: field["type"] for field in getattr(inner, "fields", ())}
+        return {key: _with_tensors(node, f"{path}.{key}", fields.get(key), item) for key, item in value.items()}
+    found = _TAKES_TENSORS.fullmatch(layout.full_name)
+    from_torch = is_torch(value)
+    if found is None or not (from_torch or isinstance(value, np.ndarray)):
+        return value
+    device = node.module.device
+    if (found["writes"] or found["writes_buffer"]) and not (from_torch and _shares_memory(device, value)):
+        raise ValueError(
+            f"{node.label}: global '{path}' of type {layout.full_name} is written, and what is written to a copy of "
+            f"{'a torch tensor' if from_torch else 'an array'} is lost; pass a slangpy Tensor"
+        )
+    if not from_torch:
+        made = Tensor.from_numpy(device, value)
+    elif _shares_memory(device, value):
+        if value.is_cuda:
+            device.sync_to_cuda(torch_stream(value))
+        if found["writes"] or found["writes_buffer"]:
+            torch_side().note_written(value)
+        made = Tensor.from_dlpack(device, value.detach())
+    else:
+        made = Tensor.from_torch(device, value.detach())
+    if found["buffer"] and found["element"].strip() != made.dtype.full_name:
+        raise ValueError(
+            f"{node.label}: global '{path}' of type {layout.full_name} takes elements of {found['element'].strip()}, got "
+            f"{made.dtype.full_name}"
+        )
+    return made
+
+
+def _shares_memory(device: Any, tensor: Any) -> bool:
+    """Whether kernels of a device may use the memory of a torch tensor."""
+    return device.info.type.name == tensor.device.type and tensor.device.type in ("cpu", "cuda")
+
+
+def holds_torch(value: Any) -> bool:
+    """Whether a value is a torch tensor, or has one inside its dicts and lists."""
+    return any(is_torch(item) for item in _inside(value))
 
 
 def _requires_grad(value: Any) -> bool:

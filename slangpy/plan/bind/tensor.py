@@ -195,6 +195,8 @@ def _sized_by(element: str, type_: SlangType, context: Context) -> SlangType:
 
 
 def _dtype_hint(value: Value, element: str, target: str) -> str:
+    if element == "BFloat16" and target in ("float", "double"):
+        return f'element type {element}, expected {target}; f.convert("safe") reads it'
     if element not in SIZES or target not in SIZES:
         return f"element type {element}"
     text = f'element type {element}, expected {target}; f.convert("any") converts elements'
