@@ -5,8 +5,6 @@ from __future__ import annotations
 import atexit
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields
-from inspect import signature
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +20,7 @@ from slangpy._native import (
     Surface,
 )
 from slangpy.base.checks import check_queue
+from slangpy.base.keywords import call_with_fields
 from slangpy.base.optional import torch_for
 from slangpy.base.shared import Shared
 from slangpy.base.typed import named_member
@@ -58,18 +57,6 @@ def device_type(name: str) -> DeviceType:
         known = ", ".join(f'"{known}"' for known in DeviceType.__members__)
         raise ValueError(f"Device 'type': {name!r} is no type of device; known: {known}")
     return found
-
-
-_SESSION_FIELDS = frozenset(field.name for field in fields(SlangSessionDesc))
-
-
-def _call_with(function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-    """What a function makes of its arguments in a dict."""
-    known = list(signature(function).parameters)
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise TypeError(f'{function.__name__} has no field "{unknown[0]}"; known: {", ".join(known)}')
-    return function(**given)
 
 
 _LAST_PATIENCE = 1.0
@@ -298,12 +285,7 @@ class Device(CoopVecMatrices, Shared):
     ) -> Any:
         """Another session."""
         self._check_open()
-        if isinstance(compiler_options, SlangSessionDesc):
-            desc = compiler_options
-        elif isinstance(compiler_options, Mapping) and _SESSION_FIELDS & compiler_options.keys():
-            desc = SlangSessionDesc(compiler_options)
-        else:
-            desc = SlangSessionDesc(compiler_options or {}, add_default_include_paths, cache_path)
+        desc = SlangSessionDesc.of(compiler_options, add_default_include_paths, cache_path)
         session = create_session(self, desc.compiler_options, desc.add_default_include_paths, desc.cache_path)
         self._state.sessions.add(session)
         return session
@@ -352,7 +334,7 @@ class Device(CoopVecMatrices, Shared):
         """A pipeline of a program with one compute entry point. Takes its arguments as one dict, too."""
         self._check_open()
         if isinstance(program, Mapping):
-            return _call_with(self.create_compute_pipeline, program)
+            return call_with_fields(self.create_compute_pipeline, program)
         return kernel.create_compute_pipeline(self, program, defer_target_compilation, label)
 
     def create_compute_kernel(self, program: Any) -> kernel.ComputeKernel:
@@ -360,7 +342,7 @@ class Device(CoopVecMatrices, Shared):
         dict, too."""
         self._check_open()
         if isinstance(program, Mapping):
-            return _call_with(self.create_compute_kernel, program)
+            return call_with_fields(self.create_compute_kernel, program)
         return kernel.create_compute_kernel(self, program)
 
     def create_render_pipeline(self, *args: Any, **kwargs: Any) -> RenderPipeline:

@@ -58,25 +58,26 @@ def _with_tensors(node: Any, path: str, layout: Any, value: Any) -> Any:
         fields = {field["name"]: field["type"] for field in getattr(inner, "fields", ())}
         return {key: _with_tensors(node, f"{path}.{key}", fields.get(key), item) for key, item in value.items()}
     found = _TAKES_TENSORS.fullmatch(layout.full_name)
-    from_torch = is_torch(value)
-    if found is None or not (from_torch or isinstance(value, np.ndarray)):
+    tensor: Any = value if is_torch(value) else None
+    if found is None or (tensor is None and not isinstance(value, np.ndarray)):
         return value
     device = node.module.device
-    if (found["writes"] or found["writes_buffer"]) and not (from_torch and _shares_memory(device, value)):
+    writes, shares = found["writes"] or found["writes_buffer"], tensor is not None and _shares_memory(device, tensor)
+    if writes and not shares:
         raise ValueError(
             f"{node.label}: global '{path}' of type {layout.full_name} is written, and what is written to a copy of "
-            f"{'a torch tensor' if from_torch else 'an array'} is lost; pass a slangpy Tensor"
+            f"{'an array' if tensor is None else 'a torch tensor'} is lost; pass a slangpy Tensor"
         )
-    if not from_torch:
+    if tensor is None:
         made = Tensor.from_numpy(device, value)
-    elif _shares_memory(device, value):
-        if value.is_cuda:
-            device.sync_to_cuda(torch_stream(value))
-        if found["writes"] or found["writes_buffer"]:
-            torch_side().note_written(value)
-        made = Tensor.from_dlpack(device, value.detach())
+    elif shares:
+        if tensor.is_cuda:
+            device.sync_to_cuda(torch_stream(tensor))
+        if writes:
+            torch_side().note_written(tensor)
+        made = Tensor.from_dlpack(device, tensor.detach())
     else:
-        made = Tensor.from_torch(device, value.detach())
+        made = Tensor.from_torch(device, tensor.detach())
     if found["buffer"] and found["element"].strip() != made.dtype.full_name:
         raise ValueError(
             f"{node.label}: global '{path}' of type {layout.full_name} takes elements of {found['element'].strip()}, got "
@@ -90,9 +91,9 @@ def _shares_memory(device: Any, tensor: Any) -> bool:
     return device.info.type.name == tensor.device.type and tensor.device.type in ("cpu", "cuda")
 
 
-def holds_torch(value: Any) -> bool:
-    """Whether a value is a torch tensor, or has one inside its dicts and lists."""
-    return any(is_torch(item) for item in _inside(value))
+def result_beside(given: Any) -> str | None:
+    """The kind of result of calls with globals: torch tensors where one of these is a torch tensor, or holds one."""
+    return "torch" if any(map(is_torch, _inside(given))) else None
 
 
 def _requires_grad(value: Any) -> bool:
