@@ -27,9 +27,9 @@ from .plan.declared import instead_of_setting
 from .plan.map_entries import holds_only_dims, plain_entry
 from .plan.records import Options
 from .plan.resolve.constructors import FieldParameter, OfSpecialized, Overloads, constructors_without_fields
-from .plan.resolve.target import MemberWise, Target
+from .plan.resolve.target import MemberWise, Target, stores_argument
 from .reflection import SlangType
-from .run.globals import answered, asks, write_globals
+from .run.globals import answered, asks, result_beside, write_globals
 from .run.modifiers import given_globals, group_size, slang_text, stream_number, tile_sizes
 from .run.plans import plan_call
 from .run.prepared import PreparedCall
@@ -144,11 +144,8 @@ class FunctionNode(_native.CallSite, Shared):
         else:
             name = function if isinstance(function, str) else function.name
             owner = getattr(struct, "type", struct)
-            found = (
-                module.layout.reflect_function(name)
-                if owner is None
-                else module.layout.reflect_method(owner, name)
-            )
+            layout = module.layout
+            found = layout.reflect_function(name) if owner is None else layout.reflect_method(owner, name)
             if found is None:
                 raise ValueError(f"Function '{name}' not found")
             core = FunctionCore(module, name, owner)
@@ -183,14 +180,10 @@ class FunctionNode(_native.CallSite, Shared):
     ) -> FunctionNode:
         node = FunctionNode.__new__(FunctionNode)
         node._setup(
-            self.module,
-            self.core,
-            replace(self.options, **changes) if changes else self.options,
-            self,
-            self._globals if globals_ is None else globals_,
-            self._bound if bound is None else bound,
+            self.module, self.core, replace(self.options, **changes) if changes else self.options, self,
+            self._globals if globals_ is None else globals_, self._bound if bound is None else bound,
             self._stream if stream is None else stream,
-        )
+        )  # fmt: skip
         return node
 
     # --- identity
@@ -217,6 +210,9 @@ class FunctionNode(_native.CallSite, Shared):
         overloads = self.core.target().overloads
         names = {o.parameters[position].name for o in overloads if position < len(o.parameters)}
         return names.pop() if len(names) == 1 else None
+
+    def _stores_argument(self, argument: str) -> bool:
+        return stores_argument(self.core.target(), argument)
 
     def _unbound(self) -> FunctionNode:
         node = FunctionNode.__new__(FunctionNode)
@@ -274,10 +270,12 @@ class FunctionNode(_native.CallSite, Shared):
     def set(self, /, *args: Any, **kwargs: Any) -> FunctionNode:
         """Values of the module's globals at each dispatch: a dict, keywords, or a function that gives a dict.
 
-        A dict is copied, with its lists, arrays and vectors; tensors, textures and objects with get_this() are not.
+        A dict is copied with its lists, arrays and vectors, but not tensors, textures and objects with get_this(). With a torch
+        tensor in it, calls return torch tensors.
         """
         value = given_globals(args, kwargs)
-        return self._with(globals_=(*self._globals, ("set", frozen(value), (), {})))
+        given = (*self._globals, ("set", frozen(value), (), {}))
+        return self._with(globals_=given, return_type=self.options.return_type or result_beside(value))
 
     @labelled
     def write(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> FunctionNode:

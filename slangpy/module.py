@@ -109,7 +109,7 @@ class Module(Shared):
         self._names: dict[str, Any] = {}
         self._attributes: set[str] = set()  # those of the names that are plain attributes by now
         self._tables: dict[Any, Any] = {}
-        self._layout = SlangProgramLayout(lambda: self._compiled.layout, lambda: self._compiled.main.layout)
+        self._layout = SlangProgramLayout(lambda: self._compiled.layout, lambda: self._compiled.main.layout, self._follow_compiler)
         self._known_key: str | None = None
         self._manifest: dict[str, Any] | None = None
         self._gathered: Any = None  # the lookups and the scan of a compilation whose manifest is not yet written

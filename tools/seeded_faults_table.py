@@ -112,8 +112,8 @@ FAULTS = (
         "planning",
         "read-only arrays written",
         "slangpy/plan/bind/tensor.py",
-        'if writes and not value.details["writable"]:\n        raise NoMatch(',
-        'if writes and value.details["writable"] is None:\n        raise NoMatch(',
+        'if writes and not value.details["writable"]:\n        kind =',
+        'if writes and value.details["writable"] is None:\n        kind =',
         (BIND, "call/tensor", "call/error"),
     ),
     Fault(

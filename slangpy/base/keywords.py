@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 from .. import _native
 
@@ -45,3 +46,12 @@ def checked_keywords(function: Callable[P, R]) -> Callable[P, R]:
 
     known, needs_device = frozenset(names), names[:1] == ("device",)
     return checked
+
+
+def call_with_fields(function: Callable[..., R], given: Mapping[str, Any]) -> R:
+    """What a function makes of its arguments in a dict."""
+    known = list(inspect.signature(function).parameters)
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise TypeError(f'{function.__name__} has no field "{unknown[0]}"; known: {", ".join(known)}')
+    return function(**given)

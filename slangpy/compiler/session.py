@@ -223,6 +223,15 @@ class SlangSessionDesc:
         if isinstance(self.compiler_options, Mapping):
             self.compiler_options = SlangCompilerOptions.of(self.compiler_options)
 
+    @staticmethod
+    def of(given: Any, add_default_include_paths: bool, cache_path: Any) -> SlangSessionDesc:
+        """Of a desc, a dict of its fields, or the first of these fields beside the others."""
+        if isinstance(given, SlangSessionDesc):
+            return given
+        if isinstance(given, Mapping) and not given.keys().isdisjoint(field.name for field in fields(SlangSessionDesc)):
+            return SlangSessionDesc(given)  # pyright: ignore[reportArgumentType]: a dict of all fields
+        return SlangSessionDesc(given or {}, add_default_include_paths, cache_path)
+
 
 def session_desc(session: Any) -> SlangSessionDesc:
     """`SlangSession.desc`: a copy, whose include paths are those that are searched."""

@@ -20,6 +20,7 @@ from slangpy._native import (
     Surface,
 )
 from slangpy.base.checks import check_queue
+from slangpy.base.keywords import call_with_fields
 from slangpy.base.optional import torch_for
 from slangpy.base.shared import Shared
 from slangpy.base.typed import named_member
@@ -284,10 +285,7 @@ class Device(CoopVecMatrices, Shared):
     ) -> Any:
         """Another session."""
         self._check_open()
-        if isinstance(compiler_options, SlangSessionDesc):
-            desc = compiler_options
-        else:
-            desc = SlangSessionDesc(compiler_options or {}, add_default_include_paths, cache_path)
+        desc = SlangSessionDesc.of(compiler_options, add_default_include_paths, cache_path)
         session = create_session(self, desc.compiler_options, desc.add_default_include_paths, desc.cache_path)
         self._state.sessions.add(session)
         return session
@@ -333,13 +331,18 @@ class Device(CoopVecMatrices, Shared):
     def create_compute_pipeline(
         self, program: Any, defer_target_compilation: bool = False, label: str | None = None
     ) -> kernel.ComputePipeline:
-        """A pipeline of a program with one compute entry point."""
+        """A pipeline of a program with one compute entry point. Takes its arguments as one dict, too."""
         self._check_open()
+        if isinstance(program, Mapping):
+            return call_with_fields(self.create_compute_pipeline, program)
         return kernel.create_compute_pipeline(self, program, defer_target_compilation, label)
 
     def create_compute_kernel(self, program: Any) -> kernel.ComputeKernel:
-        """A kernel of a program with one compute entry point; its `dispatch` sets parameters by name."""
+        """A kernel of a program with one compute entry point; its `dispatch` sets parameters by name. Takes its argument as one
+        dict, too."""
         self._check_open()
+        if isinstance(program, Mapping):
+            return call_with_fields(self.create_compute_kernel, program)
         return kernel.create_compute_kernel(self, program)
 
     def create_render_pipeline(self, *args: Any, **kwargs: Any) -> RenderPipeline:

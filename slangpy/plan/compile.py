@@ -22,7 +22,7 @@ from ..compiler.generated import generated_name, load_generated, with_bounds
 from ..compiler.kernel import root_layout
 from ..compiler.library import CORE, PARTS, load_library
 from ..compiler.modules import inputs as module_inputs
-from ..compiler.modules.facts import recursive_functions
+from ..compiler.modules.facts import dependent_defaults, recursive_functions
 from ..compiler.modules.files import imports_of, load_text_modules
 from ..compiler.options import target_options
 from ..compiler.reports import report_step
@@ -199,7 +199,11 @@ def _explained(program: Any, name: str, source: str) -> Iterator[None]:
     """Says of the compiler's errors what they mean for the call."""
     try:
         yield
-    except (CompilerDiedError, NotImplementedError):
+    except NotImplementedError:
+        raise
+    except CompilerDiedError:
+        if told := _dependent_default(program, name):
+            raise told from None
         raise
     except SlangCompileError as error:
         raise _refusal(program, name, source, str(error)) from None
@@ -236,6 +240,8 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
         )
     if "circularity during codegen" in text or "E55201" in text:  # the latter of GPUs
         return _recursion(name, recursive_functions(program, short), text)
+    if "decl catch-all" in text and (told := _dependent_default(program, name)):
+        return told
     path = _dump_failed(name, source)
     if not {"bwd_diff", "fwd_diff"}.isdisjoint(words_in(source)) and _INTERNAL.search(text):
         return KernelGenException(
@@ -246,6 +252,18 @@ def _refusal(program: Any, name: str, source: str, text: str) -> Exception:
             f"the list. The kernel is in {path}. Slang said:\n{text}"
         )
     return KernelGenException(f"{name}: Slang rejected the kernel generated for this call ({path}):\n{text}")
+
+
+def _dependent_default(program: Any, name: str) -> Exception | None:
+    """What to say where the compiler fails on a default value that it would have to work out for the call."""
+    found = dependent_defaults(program, name.rpartition("::")[2].removesuffix(".__init"))
+    if not found:
+        return None
+    own = ", ".join(f"'{parameter}' (line {line})" for parameter, line in found)
+    those = "the default value of {} names another parameter or field" if len(found) == 1 else "the default values of {} name others"
+    return ResolveException(
+        f"{name}: {those.format(own)}, which Slang cannot work out for a call: pass {'it' if len(found) == 1 else 'them'}"
+    )
 
 
 def _recursion(name: str, functions: list[tuple[str, int]], text: str) -> Exception:

@@ -44,6 +44,7 @@ torch_side.give(
     torch_side.TorchSide(
         records_gradients=lambda: _torch("is_grad_enabled").is_grad_enabled(),
         empty=lambda device: _torch("Tensor").empty(0, device=device.torch_device),
+        note_written=lambda tensor: _torch("autograd").autograd.graph.increment_version(tensor),
         pair=_pair,
     )
 )
@@ -193,7 +194,7 @@ def _adapter_of(torch: Any, torch_device: Any, type: Any) -> dict[str, Any]:
 
 
 def _check_cpu(torch: Any, torch_device: Any, type: Any) -> None:
-    found = torch.device("cpu") if torch_device is None else torch.device(torch_device)
+    found = torch.device("cpu") if torch_device is None else _named_device(torch, torch_device)
     if found.type != "cpu":
         raise ValueError(
             f"create_torch_device: torch_device is {found}, but a {type.name} device takes CPU tensors here"
@@ -221,6 +222,8 @@ def _cuda_adapter(torch: Any, torch_device: Any) -> Any:
             "use type=DeviceType.cpu"
         )
     index = torch.cuda.current_device() if torch_device is None else _cuda_index(torch, torch_device)
+    if index >= torch.cuda.device_count():
+        raise ValueError(f"create_torch_device: there is no cuda:{index}; torch finds {torch.cuda.device_count()} CUDA devices")
     torch.zeros(1, device=f"cuda:{index}")  # makes torch's context, which the device then shares
     adapters = _native.Device.enumerate_adapters(_native.DeviceType.cuda)
     if index >= len(adapters):
@@ -228,10 +231,19 @@ def _cuda_adapter(torch: Any, torch_device: Any) -> Any:
     return adapters[index]
 
 
+def _named_device(torch: Any, torch_device: Any) -> Any:
+    """The torch.device of an index of a GPU, a name or a torch.device."""
+    form = "is an index, a name such as 'cuda:1' or a torch.device"
+    if isinstance(torch_device, bool) or not isinstance(torch_device, (int, str, torch.device)):
+        raise TypeError(f"create_torch_device: 'torch_device' {form}, got {torch_device!r}")
+    try:
+        return torch.device("cuda", torch_device) if isinstance(torch_device, int) else torch.device(torch_device)
+    except RuntimeError as error:
+        raise ValueError(f"create_torch_device: 'torch_device' {form}, got {torch_device!r}: {error}") from None
+
+
 def _cuda_index(torch: Any, torch_device: Any) -> int:
-    if isinstance(torch_device, int):
-        return torch_device
-    found = torch.device(torch_device)
+    found = _named_device(torch, torch_device)
     if found.type != "cuda":
         raise ValueError(f"create_torch_device: torch_device is {found}, but type is cuda")
     return torch.cuda.current_device() if found.index is None else found.index

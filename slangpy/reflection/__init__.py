@@ -279,21 +279,31 @@ _ENUM_NAMES = {"int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "i
 class SlangProgramLayout:
     """Names of one module and all it imports. Everything is looked up when first asked for."""
 
-    def __init__(self, layout: Callable[[], Any], own: Callable[[], Any] | None = None) -> None:
-        """own: layout of the module by itself, where names that it shares with our library mean its own."""
+    def __init__(
+        self, layout: Callable[[], Any], own: Callable[[], Any] | None = None, follow: Callable[[], None] | None = None
+    ) -> None:
+        """own: layout of the module by itself, where names that it shares with our library mean its own. follow: resets this
+        where another compiler has taken the place of the one that loaded the module."""
         self._get_layout = layout
         self._get_own = own
+        self._follow = follow
         self._types: dict[str, SlangType | None] = {}
         self._reflected: dict[int, weakref.ref[SlangType]] = {}
-        self.epoch = 0
-        """How often the code that the names stand for was replaced."""
+        self._epoch = 0
 
     def __repr__(self) -> str:
         return f"SlangProgramLayout(is_valid={self.is_valid}, generation={self.generation})"
 
+    @property
+    def epoch(self) -> int:
+        """How often the code that the names stand for was replaced."""
+        if self._follow is not None:
+            self._follow()
+        return self._epoch
+
     def reset(self) -> None:
         """Forgets all types: the code is being replaced."""
-        self.epoch += 1
+        self._epoch += 1
         self._types.clear()
         for known in list(self._reflected.values()):
             type_ = known()

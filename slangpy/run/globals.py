@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from .. import _native
 from ..compiler.text.tensors_used import Place, is_unset, path_of
 from ..tensor import Tensor
-from .snapshots import frozen, has_this
+from ..tensor.parts import torch_stream
+from .snapshots import frozen, has_this, is_torch
 from .torch_side import torch_side
+
+_TAKES_TENSORS = re.compile(
+    r"(?:I?(?P<writes>RW|W|Atomic)?(?:Diff|Primal)?Tensor|(?P<writes_buffer>RW)?(?P<buffer>StructuredBuffer))<(?P<element>.*)>"
+)
+"""Types of globals that a Tensor may be given for."""
+_BLOCKS = ("parameter_block", "constant_buffer")
 
 
 def put(node: Any, cursor: Any, name: str, layout: Any, value: Any) -> None:
     """Writes one value; tensors go into parameters of tensor type as views, elsewhere as their buffer."""
     if _requires_grad(value):
         _refuse_gradient(node, name)
+    value = _with_tensors(node, name, layout, value)
     if isinstance(value, Tensor):
         if value.device is not node.module.device:
             raise ValueError(
@@ -36,6 +47,53 @@ def put(node: Any, cursor: Any, name: str, layout: Any, value: Any) -> None:
         if len(error.args) == 1:
             error.args = (f"{node.label}: {error}",)
         raise
+
+
+def _with_tensors(node: Any, path: str, layout: Any, value: Any) -> Any:
+    """A value with Tensors in place of the arrays and torch tensors that tensor types and buffers are given."""
+    if layout is None:
+        return value
+    if isinstance(value, dict):
+        inner = getattr(layout, "element", None) if layout.kind.name in _BLOCKS else layout
+        fields = {field["name"]: field["type"] for field in getattr(inner, "fields", ())}
+        return {key: _with_tensors(node, f"{path}.{key}", fields.get(key), item) for key, item in value.items()}
+    found = _TAKES_TENSORS.fullmatch(layout.full_name)
+    tensor: Any = value if is_torch(value) else None
+    if found is None or (tensor is None and not isinstance(value, np.ndarray)):
+        return value
+    device = node.module.device
+    writes, shares = found["writes"] or found["writes_buffer"], tensor is not None and _shares_memory(device, tensor)
+    if writes and not shares:
+        raise ValueError(
+            f"{node.label}: global '{path}' of type {layout.full_name} is written, and what is written to a copy of "
+            f"{'an array' if tensor is None else 'a torch tensor'} is lost; pass a slangpy Tensor"
+        )
+    if tensor is None:
+        made = Tensor.from_numpy(device, value)
+    elif shares:
+        if tensor.is_cuda:
+            device.sync_to_cuda(torch_stream(tensor))
+        if writes:
+            torch_side().note_written(tensor)
+        made = Tensor.from_dlpack(device, tensor.detach())
+    else:
+        made = Tensor.from_torch(device, tensor.detach())
+    if found["buffer"] and found["element"].strip() != made.dtype.full_name:
+        raise ValueError(
+            f"{node.label}: global '{path}' of type {layout.full_name} takes elements of {found['element'].strip()}, got "
+            f"{made.dtype.full_name}"
+        )
+    return made
+
+
+def _shares_memory(device: Any, tensor: Any) -> bool:
+    """Whether kernels of a device may use the memory of a torch tensor."""
+    return device.info.type.name == tensor.device.type and tensor.device.type in ("cpu", "cuda")
+
+
+def result_beside(given: Any) -> str | None:
+    """The kind of result of calls with globals: torch tensors where one of these is a torch tensor, or holds one."""
+    return "torch" if any(map(is_torch, _inside(given))) else None
 
 
 def _requires_grad(value: Any) -> bool:

@@ -97,7 +97,7 @@ def _is_ours(value: Any) -> bool:
 
 def _is_foreign(value: Any) -> bool:
     """Whether a value is read as an array in host memory."""
-    if isinstance(value, (np.generic, _native.TensorBase, _native.Buffer)) or has_this(value) or _is_torch(value):
+    if isinstance(value, (np.generic, _native.TensorBase, _native.Buffer)) or has_this(value) or is_torch(value):
         return False
     if any(hasattr(value, name) for name in _FOREIGN):
         return True
@@ -108,7 +108,7 @@ def _is_foreign(value: Any) -> bool:
     return True
 
 
-def _is_torch(value: Any) -> bool:
+def is_torch(value: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
@@ -140,4 +140,4 @@ def _object(value: Any, depth: int) -> Any:
     return made
 
 
-__all__ = ["MAX_DEPTH", "frozen", "has_this", "is_registered"]
+__all__ = ["MAX_DEPTH", "frozen", "has_this", "is_registered", "is_torch"]

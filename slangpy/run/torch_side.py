@@ -13,6 +13,8 @@ class TorchSide:
     """Whether torch records what is done to tensors that require grad."""
     empty: Callable[[Any], Any]
     """An empty tensor of torch's device for one of ours: results go where it is."""
+    note_written: Callable[[Any], None]
+    """Tells torch that a tensor is written to."""
     pair: Callable[[Any, Any], Any]
     """A tensor with its tangent."""
 

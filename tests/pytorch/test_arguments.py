@@ -157,6 +157,30 @@ class TestContainers:
 
     def test_uniforms(self, module: Any, where: str) -> None:
         assert module.amplified.set(gain=3.0)(rows(where)).tolist() == [3, 12, 27, 48]
+        for given in (torch.tensor(3.0), {"gain": torch.tensor(3.0)}):
+            y = (module.amplified.set(given) if isinstance(given, dict) else module.amplified.set(gain=given))(np.float32([1, 2]))
+            assert type(y) is torch.Tensor and y.device.type == where and y.tolist() == [3, 12]
+        assert isinstance(module.amplified.set(gain=torch.tensor(3.0))(2.0, _result="numpy"), np.ndarray)
+
+    def test_tensors_as_uniforms(self, where: str) -> None:
+        m = spy.Module.load_from_source(device_of(where), "tensors_as_uniforms", """
+            import slangpy;
+            struct Both { Tensor<float, 1> t; float k; };
+            Tensor<int, 2> table; StructuredBuffer<float> row; uniform Both both; ParameterBlock<Both> block; RWTensor<float, 1> kept;
+            float sum(float a) { return a * table[1, 0] + row[1] + both.t[1] * both.k + block.t[0]; }
+            void keep(float a) { kept[1] = a; }
+            """)  # fmt: skip
+        table, x = torch.arange(6, dtype=torch.int32, device=where).reshape(2, 3), rows(where)
+        for both in (x, x.repeat_interleave(2)[::2], x.cpu().numpy()):
+            f = m.sum.set(table=table, row=x, both={"t": both, "k": 5}, block={"t": both, "k": 0})
+            assert f(2.0).tolist() == 19 and f.set(table=table.mT.contiguous().mT)(x).tolist() == [16, 19, 22, 25]
+        before = x._version
+        m.keep.set(kept=x)(7.0)
+        assert x.tolist() == [1, 7, 3, 4] and x._version > before
+        with pytest.raises(ValueError, match=r"takes elements of int, got float"):
+            m.sum.set(table=x, row=x, both={"t": x, "k": 1}, block={"t": x, "k": 0})(1.0)
+        with pytest.raises(ValueError, match=r"global 'kept' of type RWTensor<float, 1> is written.*an array is lost"):
+            m.keep.set(kept=np.zeros(2, np.float32))(1.0)
 
 
 class TestWrites:

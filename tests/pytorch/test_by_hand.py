@@ -152,6 +152,11 @@ class TestDevice:
         spy.create_torch_device(type=spy.DeviceType.cpu, torch_device="cpu").close()
         with pytest.raises(ValueError, match="torch_device is cuda:1"):
             spy.create_torch_device(type=spy.DeviceType.cpu, torch_device="cuda:1")
+        with pytest.raises(ValueError, match="torch_device is cuda:0"):
+            spy.create_torch_device(type=spy.DeviceType.cpu, torch_device=0)
+        for wrong, error in ((1.5, TypeError), (True, TypeError), ("banana", ValueError), (-1, ValueError)):
+            with pytest.raises(error, match=f"'torch_device' is an index.*got {wrong!r}"):
+                spy.create_torch_device(torch_device=wrong)
 
     def test_vulkan_is_the_gpu_of_torch(self) -> None:
         if not spy.Device.enumerate_adapters(spy.DeviceType.vulkan):

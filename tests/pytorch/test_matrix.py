@@ -141,6 +141,21 @@ def test_bfloat16(where: str, layout: str) -> None:
                 check(actual, exact.to(torch.bfloat16))
 
 
+@pytest.mark.parametrize("form", ("result", "out", "inout"))
+def test_bfloat16_written(where: str, form: str) -> None:
+    """Stored with convert="safe", rounded once, in the graph as all that is written."""
+    module = template_of(where, "float", "safe")
+    for layout, grads in itertools.product(("contiguous", "transposed", "0-d", "size 0"), GRADS.values()):
+        one_case(module, where, layout, torch.bfloat16, form, grads, "retained twice")
+
+
+def test_eight_bits_are_not_written(where: str) -> None:
+    module = template_of(where, "float", "safe")
+    y = torch.zeros(3, dtype=torch.float8_e5m2, device=where)
+    with pytest.raises(spy.ResolveException, match="read-only: the call works on a copy.*floats of 8 bits.*pass a float32 tensor"):
+        module.poly(1, 8, -1, torch.ones(3, device=where), _result=y)
+
+
 @pytest.mark.parametrize("scalars", gate([(["half", "float"],), (list(DTYPES),)], lambda case: len(case[0]) == 2), ids=["two", "all"])
 def test_interleaved(where: str, scalars: list[str]) -> None:
     """200 calls in random order of what requires grad, under which mode, in which dtype and layout."""

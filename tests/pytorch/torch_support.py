@@ -43,9 +43,9 @@ def module_of(name: str) -> Any:
 
 
 @cache
-def template_of(name: str, scalar: str) -> Any:
+def template_of(name: str, scalar: str, convert: str = "none") -> Any:
     source = TEMPLATE.replace("T ", scalar + " ").replace("<T,", f"<{scalar},")
-    return spy.Module.load_from_source(device_of(name), f"torch_template_{scalar}", source)
+    return spy.Module.load_from_source(device_of(name), f"torch_template_{scalar}", source, options={"convert": convert})
 
 
 def polynomial(a: Any, x: Any) -> Any:

@@ -100,6 +100,11 @@ class TextFacts:
         """Functions of a name, and those that they name, that call themselves, perhaps by way of others."""
         return self._facts.recursive_functions(name)
 
+    def dependent_defaults(self, name: str) -> list[tuple[str, int]]:
+        """Parameters of functions of a name, and fields of types of it, whose default value names a parameter or a field: names,
+        and their lines."""
+        return self._facts.dependent_defaults(name)
+
     def reached_words(self, name: str) -> frozenset[str]:
         """The words in functions of a name and in those that they name; none where none has a body."""
         return frozenset(self._facts.reached_words(name))
@@ -226,6 +231,12 @@ def recursive_functions(loaded: Any, name: str) -> list[tuple[str, int]]:
     """Functions that `name` reaches and that call themselves, perhaps by way of others, with their lines in their own
     sources. loaded: a module's code."""
     return _own_lines(loaded, known_facts_of(loaded).recursive_functions(_last_name(name)))
+
+
+def dependent_defaults(loaded: Any, name: str) -> list[tuple[str, int]]:
+    """Parameters and fields of `name` whose default value names others, with their lines in their own sources: Slang cannot work
+    them out for a call. loaded: a module's code."""
+    return _own_lines(loaded, known_facts_of(loaded).dependent_defaults(_last_name(name)))
 
 
 def _last_name(name: str) -> str:

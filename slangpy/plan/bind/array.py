@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...reflection import SlangType
 from ..records import Binding, Value
 from .base import TENSOR, Context, no_match, register
-from .tensor import bind_container, container_candidates
+from .tensor import bind_container, container_candidates, how_to_write
 
 _TORCH_CASTS = {
     "float": "float()", "double": "double()", "half": "half()", "int": "int()", "int64_t": "long()", "bool": "bool()",
@@ -26,7 +26,7 @@ def torch_advice(value: Value, type_: SlangType, name: str) -> str:
 
 def _bind(value: Value, type_: SlangType, context: Context) -> Binding:
     if context.writable and not value.details["writable"]:
-        raise no_match(value, type_, "the array is read-only: set flags.writeable or pass a copy")
+        raise no_match(value, type_, f"it is read-only: {how_to_write(value)}")
     return bind_container(value, type_, context, value.details["scalar"])
 
 

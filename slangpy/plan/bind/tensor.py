@@ -47,10 +47,10 @@ def _bind_whole(value: Value, type_: SlangType, context: Context) -> Binding:
     own = _element_name(value)
     writes = access in ("RW", "W", "Atomic")
     if writes and not value.details["writable"]:
+        kind = "tensor" if value.kind == "tensor" or "torch" in value.details else "array"
         raise NoMatch(
-            f"{value.summary()} does not match slang type {type_.full_name}: Can't pass a read-only "
-            f"{'tensor' if value.kind == 'tensor' else 'array'} to a writable tensor ({type_.full_name}): create it with "
-            "BufferUsage.unordered_access, or set flags.writeable of an array"
+            f"{value.summary()} does not match slang type {type_.full_name}: Can't pass a read-only {kind} to a writable tensor "
+            f"({type_.full_name}): {how_to_write(value)}"
         )
     packed = _bind_vectors(value, type_, context, own)
     if packed is not None:
@@ -110,6 +110,18 @@ def _how_to_convert(value: Value, element: str, type_name: str) -> str:
     return f"declare the parameter as {wider}, or pass {makes}, whose last dimension has {found[2]} numbers"
 
 
+def how_to_write(value: Value) -> str:
+    """What to do about a container that is read-only."""
+    if value.kind == "tensor":
+        return "create it with BufferUsage.unordered_access"
+    if "torch" in value.details:
+        return (
+            "the call works on a copy of it, which `convert` makes of bfloat16 and of floats of 8 bits, pack() of what it holds, and "
+            "torch of what is negated lazily; pass a float32 tensor"
+        )
+    return "set flags.writeable or pass a copy"
+
+
 def _check_layout(value: Value, context: Context) -> None:
     """A tensor of structs fits the struct that it was made for, not another of that name or an edited one."""
     made_for = value.details.get("layout")
@@ -123,11 +135,14 @@ def _check_layout(value: Value, context: Context) -> None:
         )
 
 
-def _converts(element: str, target: str, context: Context) -> bool:
-    """Whether elements of a container convert in the directions that the parameter asks for."""
+def _converts(value: Value, element: str, target: str, context: Context) -> bool:
+    """Whether elements of a container convert in the directions that the parameter asks for. Torch tensors of bfloat16, which
+    no function computes with, are stored to wherever they are read."""
     mode = context.convert
+    rounds = element == "BFloat16" and "torch" in value.details and mode == "safe"
     reads, writes = context.reads, context.writable
-    return (not reads or converts(element, target, mode)) and (not writes or converts(target, element, mode))
+    stores_too = not writes or converts(target, element, "any" if rounds else mode)
+    return (not reads or converts(element, target, mode)) and stores_too
 
 
 def bind_container(value: Value, type_: SlangType, context: Context, element: str) -> Binding:
@@ -150,7 +165,7 @@ def bind_container(value: Value, type_: SlangType, context: Context, element: st
         own = context.find(element)
         if own is not None and own.kind != "scalar" and _converts_whole(own, type_, context):
             target, sizes = own, []
-        elif not (stores(target.full_name, element, context) or _converts(element, target.full_name, context)):
+        elif not (stores(target.full_name, element, context) or _converts(value, element, target.full_name, context)):
             raise no_match(value, type_, _dtype_hint(value, element, target.full_name))
         inner = sizes
     if -1 in inner:
@@ -180,6 +195,8 @@ def _sized_by(element: str, type_: SlangType, context: Context) -> SlangType:
 
 
 def _dtype_hint(value: Value, element: str, target: str) -> str:
+    if element == "BFloat16" and target in ("float", "double"):
+        return f'element type {element}, expected {target}; f.convert("safe") reads it'
     if element not in SIZES or target not in SIZES:
         return f"element type {element}"
     text = f'element type {element}, expected {target}; f.convert("any") converts elements'

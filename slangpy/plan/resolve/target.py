@@ -99,6 +99,19 @@ def parameters_of(target: Target, function: Any) -> list[Declared]:
     return found
 
 
+def stores_argument(target: Target, argument: str) -> bool:
+    """Whether an argument, by its name or position, may be a result or go to an out or inout parameter."""
+    if argument == "_result":
+        return True
+    for overload in target.overloads:
+        known = parameters_of(target, overload)
+        if argument.isdigit():
+            known = known[int(argument) : int(argument) + 1] or known
+        if any(p.io != "in" for p in known if argument.isdigit() or p.name == argument):
+            return True
+    return False
+
+
 def _is_no_diff(parameter: Any, type_: SlangType) -> bool:
     """Whether a parameter is declared no_diff. Slang itself marks all of tensor type; their sources say it otherwise."""
     if TENSOR.match(type_.full_name) and hasattr(parameter, "user_attributes"):

@@ -27,6 +27,7 @@ inline constexpr PythonName compiler_died{errors, "CompilerDiedError"};
 inline constexpr PythonName check_first_run{"slangpy.derivatives.first_run", "check_first_run"};
 inline constexpr PythonName traced_call{"slangpy.pytorch.compile", "traced_call"};
 inline constexpr PythonAttribute parameter_at{"slangpy.function", "FunctionNode", "_parameter_at"};
+inline constexpr PythonAttribute stores_argument{"slangpy.function", "FunctionNode", "_stores_argument"};
 inline constexpr PythonAttribute reload{"slangpy.function", "FunctionNode", "_reload"};
 inline constexpr PythonAttribute recorded{"slangpy.function", "FunctionNode", "_recorded"};
 inline constexpr PythonAttribute bwds{"slangpy.function", "FunctionNode", "bwds"};

@@ -192,6 +192,10 @@ void check_group_count(const Device* device, const Kernel& kernel, std::array<ui
             fail_value("dispatch of ", kernel.label(), ": ", group_count[i], " thread groups in ", "xyz"[i],
                        ", but the device's limit is ", most, "; dispatch parts, one after the other");
     }
+    const double all = double(group_count[0]) * double(group_count[1]) * double(group_count[2]);
+    if (all > 0x1p63) // they are counted in 64 bits
+        fail_value("dispatch of ", kernel.label(), ": ", group_count[0], " x ", group_count[1], " x ", group_count[2],
+                   " thread groups are more than any device runs");
 }
 
 /// What rays walk through must be a whole structure of instances: a GPU need not come back from anything else.

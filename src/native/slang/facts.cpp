@@ -376,9 +376,21 @@ private:
         return callee.empty() ? unsigned(unknown_use) : uses(std::string(callee), m_tree.place(whole) - 1, fields);
     }
 
+    /// Whether an element is an argument of `bwd_diff(f)(...)`, which writes nothing but pairs: what `f` would write is
+    /// left out, or is where its derivative is read.
+    bool is_given_to_derivative(NodeId whole) const
+    {
+        const NodeId call = m_tree.parent(whole);
+        if (!m_tree.is(call, Kind::call) || whole == call + 1 || !m_tree.is(call + 1, Kind::call))
+            return false;
+        return is_among(called_name(m_tree, call + 1), {"bwd_diff", "__bwd_diff"});
+    }
+
     unsigned element(NodeId index) const
     {
         const Path path = path_from(m_tree, index);
+        if (is_given_to_derivative(path.whole))
+            return reads_view;
         switch (access_at(m_scopes, path.whole).first) {
         case Access::read: return reads_view;
         case Access::written: return path.is_part() ? stores_view | reads_view : unsigned(stores_view);

@@ -90,6 +90,9 @@ public:
     std::optional<LimitedLoop> longest_loop(std::string_view function) const;
     /// Those of these that call themselves, perhaps by way of others: names, and their lines.
     std::vector<std::pair<std::string, size_t>> recursive_functions(std::string_view function) const;
+    /// Parameters of functions of a name, and fields of types of it, whose default value names a parameter or a field:
+    /// names, and their lines.
+    std::vector<std::pair<std::string, size_t>> dependent_defaults(std::string_view name) const;
     /// All that functions of a name do with their parameter of that index, or with a field in it.
     unsigned view_uses(const std::string& function, size_t index, const Fields& fields) const;
     /// Names and types of what is `extern static const`.

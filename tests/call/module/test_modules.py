@@ -240,6 +240,26 @@ def test_defaults(m: Any) -> None:
     assert plain(m.f_default([1, 2])) == [15, 25]
 
 
+def test_defaults_that_name_others(device: Any) -> None:
+    """Slang would have to work them out in the call, and fails or crashes there."""
+    m = spy.Module.load_from_source(device, "dependent_defaults", """
+        static const float K = 2;
+        float after(float a, float b = K, float c = a + 1) { return a + b + c; }
+        float size(float a, float b = sizeof(a)) { return b; }
+        struct S { float x; float y = x; float z = 3;
+                   static const float N = 4; float kept(float q = N) { return q; } float own(float q = x) { return q; } }
+        """)  # fmt: skip
+    assert m.after(1, 2, 3) == 6
+    for call, names in (
+        (lambda: m.after(1), "'c' \\(line 3\\)"),
+        (lambda: m.S.own({"x": 1, "y": 1, "z": 1}), "'q' \\(line 6\\)"),
+        (lambda: m.S(1), "'y' \\(line 5\\)"),
+    ):
+        with pytest.raises(spy.ResolveException, match=f"the default value of {names} names another .*: pass it"):
+            call()
+    assert m.size(1) == 4 and m.S.kept({"x": 1, "y": 1, "z": 1}) == 4
+
+
 def test_calling_forms(m: Any, device: Any) -> None:
     assert m.f_default.call(1, b=2) == 12
     out = spy.Tensor.zeros(device, (2,), dtype="int")

@@ -123,6 +123,9 @@ def test_statics(text: str, keeps: bool) -> None:
         ("fill(x[0]);", {"reads", "stores"}),  # an out parameter
         ("InterlockedAdd(x[0], 1);", {"unknown"}),
         ("sin(x[0]);", {"reads"}),
+        ("bwd_diff(inner)(p, x[0]);", {"reads"}),  # as an argument that is no pair
+        ("fwd_diff(sin)(DifferentialPair<float>(x[0], 1)) + countbits(x[1]);", {"reads"}),
+        ("fwd_diff(inner)(x[0]);", {"unknown"}),
         ("inner(x, 2);", {"stores"}),
         ("let y = x; y[0] = 1;", {"unknown"}),
         ("return y.x[0];", set()),
@@ -138,6 +141,18 @@ def test_uses_of_views(body: str, uses: set[str]) -> None:
     source = f"void fill(out float v) {{ }} void inner(TensorView<float> a, int n) {{ a[n] = 1; }} void f(TensorView<float> x, int i) {{ {body}\n }}"
     assert SourceFacts(source).view_uses("f", 0) == uses
     assert SourceFacts(source, ["x"]).view_uses("f", 0) == {"unknown"}
+
+
+def test_defaults_that_name_others() -> None:
+    source = """
+        static const float K = 2;
+        float f(float a, float b = K,
+                float c = (a + 1), float d = sizeof(int)) { return a; }
+        struct S { static const int N = 1; float x; float y = x; float z = N; float g(float a = this.x, float b = N) { return a; } }
+        float h(float a = 1) { return a; }
+    """
+    found = {name: SourceFacts(source).dependent_defaults(name) for name in ("f", "S", "g", "h", "none")}
+    assert found == {"f": [("c", 4)], "S": [("y", 5)], "g": [("a", 5)], "h": [], "none": []}
 
 
 def test_what_is_passed_to_derivatives() -> None:

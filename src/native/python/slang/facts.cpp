@@ -74,6 +74,11 @@ auto words_by_name(std::set<std::string_view> (Facts::*method)(std::string_view)
     return [method](const Facts& facts, const std::string& name) { return frozen((facts.*method)(name)); };
 }
 
+auto lines_by_name(std::vector<std::pair<std::string, size_t>> (Facts::*method)(std::string_view) const)
+{
+    return [method](const Facts& facts, const std::string& name) { return (facts.*method)(name); };
+}
+
 void bind_reached(nb::class_<Facts>& facts)
 {
     facts
@@ -112,14 +117,10 @@ void bind_slang_facts(nb::module_& m)
         .def(
             "may_loop", [](const Facts& facts, const std::string& name) { return facts.may_loop(name); },
             nb::arg("function"), "Whether one of these has a loop that is not unrolled, or no body is there.")
-        .def(
-            "unread_functions",
-            [](const Facts& facts, const std::string& name) { return facts.unread_functions(name); },
-            nb::arg("function"),
-            "Those of these that Slang may differentiate and that were not understood: names, and their lines.")
-        .def(
-            "pack_functions", [](const Facts& facts, const std::string& name) { return facts.pack_functions(name); },
-            nb::arg("function"), "The same of those with a pack of parameters, whose derivatives Slang takes for zero.")
+        .def("unread_functions", lines_by_name(&Facts::unread_functions), nb::arg("function"),
+             "Those of these that Slang may differentiate and that were not understood: names, and their lines.")
+        .def("pack_functions", lines_by_name(&Facts::pack_functions), nb::arg("function"),
+             "The same of those with a pack of parameters, whose derivatives Slang takes for zero.")
         .def(
             "longest_loop", [](const Facts& facts, const std::string& name) { return facts.longest_loop(name); },
             nb::arg("function"),
@@ -129,10 +130,8 @@ void bind_slang_facts(nb::module_& m)
             nb::arg("function"),
             "Of those of these that Slang may differentiate, the one with most conditions, else statements; None where "
             "there is none.")
-        .def(
-            "recursive_functions",
-            [](const Facts& facts, const std::string& name) { return facts.recursive_functions(name); },
-            nb::arg("function"), "Those of these that call themselves, perhaps by way of others.")
+        .def("recursive_functions", lines_by_name(&Facts::recursive_functions), nb::arg("function"),
+             "Those of these that call themselves, perhaps by way of others.")
         .def(
             "view_uses",
             [](const Facts& facts, const std::string& function, size_t index, const std::vector<std::string>& fields) {
@@ -141,6 +140,9 @@ void bind_slang_facts(nb::module_& m)
             nb::arg("function"), nb::arg("index"), nb::arg("fields") = std::vector<std::string>(),
             "What functions of a name do with a view, their parameter of that index or a field in it: reads, stores, "
             "gradient, unknown.")
+        .def("dependent_defaults", lines_by_name(&Facts::dependent_defaults), nb::arg("name"),
+             "Parameters of functions of a name, and fields of types of it, whose default value names a parameter or a "
+             "field: names, and their lines.")
         .def("extern_constants", &Facts::extern_constants, "Names and types of what is `extern static const`.")
         .def("comments_above", &Facts::comments_above, nb::arg("line"), nb::arg("column"),
              "The comments of the function or type whose name stands in a line and column (from 1), as written.")

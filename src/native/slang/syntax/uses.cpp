@@ -356,6 +356,14 @@ bool only_reads_arguments(std::string_view function)
     return std::binary_search(std::begin(names), std::end(names), function) || is_conversion(function);
 }
 
+/// Others whose arguments are only read, of other types than the result, or with other values in each invocation.
+static bool takes_values(std::string_view function)
+{
+    return function == "DifferentialPair" || function == "bit_cast" || function == "countbits" ||
+        function == "f16tof32" || function == "f32tof16" || function == "firstbithigh" || function == "firstbitlow" ||
+        function == "reversebits" || function == "ddx" || function == "ddy" || function.starts_with("WaveActive");
+}
+
 bool only_reads_object(std::string_view method)
 {
     static constexpr std::string_view names[] = {"Load", "get", "getCount", "getv", "load", "loadOnce"};
@@ -413,9 +421,9 @@ Access access_of(const Scopes& scopes, NodeId call, size_t argument)
             return argument == 0 ? Access::read : Access::by_reference;
         const bool is_known = scopes.callees(name).empty() && scopes.variable_of(callee) == none;
         const bool reads = is_known &&
-            (argument == SIZE_MAX && is_method
-                 ? only_reads_object(name)
-                 : only_reads_arguments(name) || (argument != SIZE_MAX && !scopes.types(name).empty()));
+            (argument == SIZE_MAX && is_method ? only_reads_object(name)
+                                               : only_reads_arguments(name) || takes_values(name) ||
+                     (argument != SIZE_MAX && !scopes.types(name).empty()));
         return reads ? Access::read : Access::unknown;
     }
     Access result = Access::read;

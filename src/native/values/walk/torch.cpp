@@ -1,4 +1,5 @@
 // The walk over torch tensors, and pairs of them with their gradients.
+#include "core/python_names.h"
 #include "values/walk/walk.h"
 
 #include <cstring>
@@ -19,6 +20,12 @@ bool converts_elements(const Walk& w)
         return false;
     nb::object mode = nb::getattr(nb::getattr(nb::handle(w.node), "options", nb::none()), "convert", nb::none());
     return mode.is_valid() && !mode.is_none() && std::strcmp(nb::str(mode).c_str(), "none") != 0;
+}
+
+/// Whether the called function stores values in the argument at hand.
+bool stores_argument(const Walk& w)
+{
+    return nb::cast<bool>(nb::handle(w.node).attr(in_python::stores_argument.name)(nb::str(w.argument.c_str())));
 }
 
 /// Reads a tensor; messages name the argument.
@@ -111,7 +118,8 @@ nb::object walk_torch(Walk& w, PyObject* value)
     if (*w.has_tangents)
         refuse_tangent(value);
     w.signature.has_torch = true;
-    if (is_storage_float(tensor.scalar) && converts_elements(w)) {
+    const bool is_stored = tensor.scalar == ScalarType::bfloat16; // by kernels, which round to it
+    if (is_storage_float(tensor.scalar) && converts_elements(w) && !(is_stored && stores_argument(w))) {
         // widened before the call: kernels have no arithmetic on these, and torch sends their gradients back
         value = w.hold(nb::handle(value).attr("float")());
         describe_torch(w, value, tensor);
