@@ -27,6 +27,24 @@ def with_counters(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return _Marker(body).block(body)
 
 
+def turns_left(body: tuple[Stmt, ...]) -> set[Expr]:
+    """Conditions that compare what a loop counts with what it does not change, and bools of such: Slang asks for them in each turn,
+    where a loop has its derivative, and only the last says no."""
+    found = set[Expr]()
+    for loop in statements(body):
+        inner = list(statements(loop.body)) if loop.kind == "loop" else []
+        written = {s.name or s.place.text for s in inner if s.kind == "declare" or (s.place is not None and s.place.kind == "name")}
+        counted = {s.place.text for s in inner if s.place is not None and s.value is not None and s.place.kind == "name"
+                   and _steps(s.value, s.place.text) is not None} | {s.name for s in inner if is_counter(s.name)}  # fmt: skip
+        for s in inner:
+            e = s.value
+            if e is not None and e.text in ("<", "<=", ">", ">=") and len(e.kids) == 2:
+                names = {part.text for part in e.walk() if part.kind == "name"}
+                if names & counted and not (names & written) - counted:
+                    found |= {e, Expr("name", s.name)} if s.kind == "declare" else {e}
+    return found
+
+
 class _Marker:
     def __init__(self, body: tuple[Stmt, ...]) -> None:
         every = list(statements(body))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .counters import DOWN, UP, is_counter
+from .counters import DOWN, UP, is_counter, turns_left
 from .expressions import Expressions
 from .facts import Facts
-from .lifetimes import own_variables, parts_of_later
+from .lifetimes import ends_in_another, own_variables, parts_of_later
 from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
@@ -20,6 +20,8 @@ _AT_ONCE = 8
 """Turns after which a loop looks whether only few lanes are left in it."""
 _LIGHT = 5
 """Operations of a branch that is not asked whether any lane takes it: as many as a wrong guess of a processor costs."""
+_LIKELY = 60
+"""And of one that nearly all lanes take, in nearly all turns of a loop."""
 _RESULT = re.compile(r"\b_r\b")
 _TURNS = 4
 """Of a loop that ends for all lanes at once, for want of a better number."""
@@ -119,12 +121,21 @@ class LaneFunction(Expressions):
     around: list[_Around] = field(default_factory=list)
     own: dict[int, frozenset[str]] = field(default_factory=dict)
     """By the identity of loops."""
+    likely: set[Expr] = field(default_factory=set)
+    """What says whether a loop has another turn."""
     parts: dict[str, tuple[str, Expr]] = field(default_factory=dict)
     """Variables that stand in a later one: this, and where."""
+    ends: dict[str, tuple[str, Expr, Expr]] = field(default_factory=dict)
+    """Variables of which a part goes to a later one: this, the part there, and the part."""
     wholes: set[str] = field(default_factory=set)
     """Those that others stand in, once they are declared."""
-    fresh: set[str] = field(default_factory=set)
-    """Variables of lanes that have no value yet: the first may go to all lanes."""
+    path: tuple[str, ...] = ()
+    """The masks of the branches around what is being written."""
+    asked: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Of masks of branches: the mask around the branch, and how a variable is set for lanes of that which come to the branch."""
+    given: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
+    """Variables of lanes that were declared without a value: the branches that all lanes have taken that have one by now, and None
+    where no lane has. One that is given there may go to all lanes."""
 
     def write(self) -> str:
         function = self.analysis.function
@@ -141,6 +152,8 @@ class LaneFunction(Expressions):
         lines = [f"static {result} {self.name}({', '.join(['_spy_mask _m', *parameters])})", "{", "_spy_mask _gone(false);"]
         last = "return;" if is_void else "return _r;"
         self.parts = parts_of_later(self.analysis.body, self._is_large)
+        self.ends = ends_in_another(self.analysis.body, self._is_large, self.parts)
+        self.likely = turns_left(self.analysis.body)
         body = self.block(self.analysis.body, "_m", last)
         # structs that are returned are made where they go; numbers would leave their registers for that
         is_small = is_void or is_native(function.result)
@@ -170,7 +183,8 @@ class LaneFunction(Expressions):
         """end: the statement that goes where this mask ends; "" where no lane leaves."""
         lines: list[str] = []
         for k, s in enumerate(body):
-            self.fresh -= {root(part).text for e in s.expressions() for part in e.walk() if part.kind == "unary" and part.text == "&"}
+            for name in {root(part).text for e in s.expressions() for part in e.walk() if part.kind == "unary" and part.text == "&"}:
+                self.given.pop(name, None)
             if s.kind in ("declare", "assign", "call"):
                 made = self._simple(s, mask)
                 lines += [*self.flush(), made]
@@ -215,18 +229,33 @@ class LaneFunction(Expressions):
         type = self.many(s.type)
         if any(whole == s.name for whole, _ in self.parts.values()):
             return self._declared(s.name)
+        if s.name in self.wholes:
+            self.homes[s.name] = mask
+            return ""  # stands there
         if s.name in self.parts:
             whole, place = self.parts[s.name]
             self.homes[whole] = mask
             lines = f"{self._declared(whole)} auto& {s.name} = {text_of(place)};"
             return lines if s.value is None else f"{lines} {s.name} = {self.value(s.value, s.type, mask)};"
         if s.value is None:
-            self.fresh |= {s.name} if is_native(s.type) else set()
+            if is_native(s.type):
+                self.given[s.name] = None
             return f"{type} {s.name}{'{}' if is_native(s.type) else ''};"
         value = self.value(s.value, s.type, mask)
         if self.before and self.before[-1].startswith(f"const auto {value} = "):  # made where it stays
             value = self.before.pop().split(" = ", 1)[1].removesuffix(";")
+        if s.name in self.ends:
+            return self._overlaid(s.name, value)
         return f"{type} {s.name} = {value};"
+
+    def _overlaid(self, name: str, value: str) -> str:
+        """The declaration of a variable with that of a later one, in one place so that a part of both is the same."""
+        whole, there, here = self.ends[name]
+        self.wholes.add(whole)
+        types = [self.many(self.analysis.types.names[n]) for n in (name, whole)]
+        parts = [f"__builtin_offsetof({type}, {text_of(e).split('.', 1)[1]})" for type, e in zip(types, (here, there), strict=True)]
+        return (f"_spy_overlaid<{', '.join([*types, *parts])}> _both_{name}; auto& {name} = *new (_both_{name}.first()) {types[0]}({value}); "
+                f"auto& {whole} = _both_{name}.second();")  # fmt: skip
 
     def _declared(self, name: str) -> str:
         """The declaration of a variable that others stand in, in front of the first of these; "" where it stands already."""
@@ -241,19 +270,44 @@ class LaneFunction(Expressions):
             return f"{text_of(s.place)} = {text_of(s.value)};"
         if s.value.kind == "name" and self.parts.get(s.value.text, ("", s.value))[1] is s.place:
             return ""  # it stands there
+        end = self.ends.get(root(s.value).text)
+        if end is not None and end[1] is s.place and end[2] is s.value:
+            parts = f"{text_of(s.place)}, {text_of(s.value)}"
+            return f"if constexpr (!decltype(_both_{root(s.value).text})::is_same) _spy_copy({parts});"
         type = self.analysis.types.of(s.place)
-        is_first = s.place.kind == "name" and s.place.text in self.fresh
-        self.fresh.discard(root(s.place).text)
+        is_first, chosen = self._first_given(s.place)
         place = self.direct_place(s.place)
         if place is None or not type:
             return self.store_at(s.place, s.value, mask) or self.store(s.place, s.value, mask)
-        is_whole = is_first or self.homes.get(root(s.place).text) == mask or self._is_own(s.place, mask)
+        is_whole = is_first or self._is_alone(s.place, mask)
         if is_whole and self.shape(s.value) == SAME and not is_native(type):
             return f"_spy_fill({place}, {text_of(s.value)});"
         value = self.value(s.value, type, mask)
         if is_whole:  # lanes that are gone from here never look again
             return f"{place} = {value};" if is_native(type) else f"_spy_copy({place}, {value});"
+        around, set_where = self.asked.get(mask, ("", ""))
+        if set_where and is_native(type) and (chosen or self._is_alone(s.place, around)):  # nor do those that did not come to the branch
+            return f"{set_where}, {place}, {value});"
         return f"_spy_set({mask}, {place}, {value});"
+
+    def _first_given(self, place: Expr) -> tuple[bool, bool]:
+        """Whether a variable that is given a value has none for lanes that are elsewhere, and whether it has none for lanes that did
+        not come to the branch."""
+        name = root(place).text
+        if place.kind != "name" or name not in self.given:
+            self.given.pop(name, None)
+            return False, False
+        had, here = self.given[name], self.path
+        if had is None or had[: len(here)] == here:
+            self.given[name] = here
+            return True, False
+        common = next((k for k, (a, b) in enumerate(zip(had, here, strict=False)) if a != b), min(len(had), len(here)))
+        self.given[name] = here[:common]
+        return False, common + 1 == len(here)
+
+    def _is_alone(self, place: Expr, mask: str) -> bool:
+        """Whether only lanes of this mask look at a variable from here on."""
+        return self.homes.get(root(place).text) == mask or self._is_own(place, mask)
 
     def _is_own(self, place: Expr, mask: str) -> bool:
         """Whether a variable of the loop around this statement gets a value for all lanes that are still in it."""
@@ -266,6 +320,8 @@ class LaneFunction(Expressions):
         if not target.is_varying:
             return [f"{kind};"]
         back = target.kind == "switch" or kind == "continue"
+        if target.kind == "switch":
+            self.given.clear()  # they come back with what they have
         lines = [f"{target.mask}_on = {target.mask}_on | {mask};"] if back else []
         return [*lines, f"{mask} = _spy_mask(false);"]
 
@@ -284,25 +340,31 @@ class LaneFunction(Expressions):
         condition = self.value(s.value, "bool", mask)
         lines = [*self.flush(), f"const _spy_mask {first}_if = {condition};"]
         lines += [f"_spy_mask {first} = {mask} & {first}_if;", f"_spy_mask {second} = {mask} & !{first}_if;"]
-        for name, body in ((first, s.body), (second, s.other)):
-            if self.is_light(body):
+        always = [self.is_light(s.body, _LIKELY if s.value in self.likely else _LIGHT), self.is_light(s.other)]
+        needs_masks = leaves or any(part and not a for part, a in zip((s.body, s.other), always, strict=True))
+        for name, body, is_always in ((first, s.body, always[0]), (second, s.other, always[1])):
+            self.path = (*self.path, name)
+            if not needs_masks:
+                self.asked[name] = (mask, f"_spy_set{'' if name == first else '_unless'}({first}_if")
+            if is_always:
                 self.always += 1
-                lines += self.block(body, name, "")
+                lines += ["{", *self.block(body, name, ""), "}"]
                 self.always -= 1
             elif body:
                 lines += [f"if (_spy_any({name})) do", "{", *self.block(body, name, "break;"), "} while (false);"]
+            self.path = self.path[:-1]
         return [*lines, f"{mask} = {first} | {second};", *self._check(mask, end)] if leaves else lines
 
-    def is_light(self, body: tuple[Stmt, ...]) -> bool:
+    def is_light(self, body: tuple[Stmt, ...], most: int = _LIGHT) -> bool:
         """Whether statements are done for lanes that do not need them as well as for those that do: they only compute, and less
         than to ask takes."""
-        return bool(body) and weight_of(body, self.analysis) <= _LIGHT
+        return bool(body) and weight_of(body, self.analysis) <= most
 
     def _loop(self, s: Stmt, mask: str, end: str) -> list[str]:
         loop = _Around("loop", self.new_mask(), self.analysis.loops[id(s)])
         self.around.append(loop)
         self.depth += loop.is_varying
-        self.fresh.clear()
+        self.given.clear()
         counter = next((kid.name for kid in s.body[:2] if s.name and kid.kind == "declare"), "")
         loop.counter = counter if loop.is_varying else ""
         loop.own = self.own.get(id(s), frozenset()) if s.type != DOWN else loop.own  # there, lanes come later
@@ -350,8 +412,27 @@ class LaneFunction(Expressions):
         lines += [f"const _spy_mask {loop.mask} = {mask} & ({name} >= _spy_lanes<int32_t>({until}));"]
         lines += [*self._few(part, loop.mask), f"{now} = {until};", "continue;", "}"]
         lines += [f"_spy_mask {loop.mask} = {mask} & ({name} >= _spy_lanes<int32_t>({now}));"]
-        lines += [*self.block(s.body[2:-1], loop.mask, ""), "}"]
+        rows = dict(self.rows)
+        lines += [*self._read_rows(s, now), *self.block(s.body[2:-1], loop.mask, ""), "}"]
+        self.rows = rows
         return [*lines, f"_spy_set({mask}, {name}, _spy_lanes_min({name}, _spy_lanes<int32_t>({last} - 1)));"]
+
+    def _read_rows(self, s: Stmt, now: str) -> list[str]:
+        """Rows of arrays that a turn reads more than once, and does not write: each stands in a variable of its own."""
+        inner = list(statements(s.body))
+        parts = [part for kid in inner for e in kid.expressions() for part in e.walk()]
+        changed = {root(kid.place).text for kid in inner if kid.place is not None}
+        changed |= {root(part).text for part in parts if part.kind == "unary" and part.text == "&"}
+        changed |= {kid.text for part in parts if part.kind == "call" for kid in part.kids if self.shape(kid) == BEHIND}
+        lines: list[str] = []
+        for e in dict.fromkeys(part for part in parts if part.kind == "index" and part.kids[1] == Expr("name", now)):
+            is_read = root(e).text not in changed and is_native(self.analysis.types.of(e)) and parts.count(e) > 1
+            array = self.direct_place(e.kids[0]) if is_read else None
+            if array is not None and self.direct_place(e) is not None:
+                self.rows[e] = f"_row{self.temporaries}"
+                self.temporaries += 1
+                lines.append(f"const auto {self.rows[e]} = _spy_row({array}, {now});")
+        return lines
 
     def _few(self, s: Stmt, mask: str) -> list[str]:
         """The rest of a loop for few lanes, one after the other. Variables are copied for it, so that those of the loop for all
@@ -415,7 +496,9 @@ class LaneFunction(Expressions):
         name = self.new_mask()
         chosen = " | ".join(f"({around}_of == {type}({text_of(label)}))" for label in case.labels)
         lines = [f"_spy_mask {name} = {around}{'' if case.is_default else f' & ({chosen})'};", f"{around} = {around} & !{name};"]
+        self.path = (*self.path, name)
         lines += [f"if (_spy_any({name})) do", "{", *self.block(case.body, name, "break;"), "} while (false);"]
+        self.path = self.path[:-1]
         return [*lines, f"{around}_on = {around}_on | {name};"]
 
 

@@ -75,6 +75,32 @@ def parts_of_later(body: tuple[Stmt, ...], fits: Callable[[str], bool]) -> dict[
     return {name: of for name, of in found.items() if name not in taken}
 
 
+def ends_in_another(
+    body: tuple[Stmt, ...], fits: Callable[[str], bool], parts: dict[str, tuple[str, Expr]]
+) -> dict[str, tuple[str, Expr, Expr]]:
+    """Variables of which only a part is used, and that to become a part of another: by name, the other, the part there, and the
+    part here. Both parts can stand in one place, so that large ones are not copied: all that is written of the other is written
+    after the variable has its value. Of statements that run once; fits: which variables may do so."""
+    declared = {s.name: k for k, s in enumerate(body) if s.kind == "declare"}
+    named = [{part.text for kid in statements((s,)) for e in kid.expressions() for part in e.walk() if part.kind == "name"} for s in body]
+    found = dict[str, tuple[str, Expr, Expr]]()
+    for k, s in enumerate(body):
+        if s.kind != "assign" or s.place is None or s.value is None:
+            continue
+        whole, name = _owner(s.place), _owner(s.value)
+        if "" in (whole, name) or not {whole, name} <= declared.keys() or body[declared[whole]].value is not None:
+            continue
+        begin = declared[name]
+        is_made = begin < k and body[begin].value is not None and [name in names for names in named].count(True) == 1
+        before = [body[i] for i in range(k) if whole in named[i]]
+        is_later = all(whole not in names for names in named[: begin + 1])
+        is_later &= name not in parts and all(declared[part] > begin for part, (of, _) in parts.items() if of == whole)
+        is_beside = is_later and all(_is_beside(kid, whole, s.place) for kid in before)
+        if is_made and is_beside and fits(name) and fits(whole) and whole not in {of for of, _, _ in found.values()} | {name}:
+            found[name] = (whole, s.place, s.value)
+    return {name: of for name, of in found.items() if of[0] not in found}
+
+
 def _owner(place: Expr) -> str:
     """The variable that a member is of; "" of other places."""
     if place.kind != "member":
