@@ -895,6 +895,21 @@ SPY_LANE_INLINE const L& _spy_row(const FixedArray<L, N>& a, uint32_t at)
 {
     return a[at < uint32_t(N) ? at : 0];
 }
+/// The first value of a row, and one for lanes that have none; beyond the array, as any other.
+template <class L, auto N>
+SPY_LANE_INLINE void _spy_first(const _spy_mask& m, FixedArray<L, N>& a, int32_t at, const L& x, const L& rest)
+{
+    if (uint32_t(at) < uint32_t(N))
+        a[at] = _spy_pick(m, x, rest);
+    else
+        _spy_set(m, a[at], x);
+}
+template <class L, auto N>
+SPY_LANE_INLINE void _spy_fill_from(FixedArray<L, N>& a, int32_t at, const L& x)
+{
+    for (; at < int32_t(N); at++)
+        a[at] = x;
+}
 /// A row that is read again, with the note of what is beyond the array.
 template <class L, auto N>
 SPY_LANE_INLINE const L& _spy_again(const L& row, const FixedArray<L, N>& a, uint32_t at)

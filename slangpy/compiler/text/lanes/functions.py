@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from .counters import DOWN, UP, is_counter, turns_left
 from .expressions import Expressions
 from .facts import Facts
-from .lifetimes import ends_in_another, own_variables, parts_of_later
+from .lifetimes import Rows, ends_in_another, own_variables, parts_of_later, rows_in_order
 from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
@@ -127,6 +127,8 @@ class LaneFunction(Expressions):
     """Variables that stand in a later one: this, and where."""
     ends: dict[str, tuple[str, Expr, Expr]] = field(default_factory=dict)
     """Variables of which a part goes to a later one: this, the part there, and the part."""
+    filled: list[Rows] = field(default_factory=list)
+    """Arrays that are filled behind a loop, where that left them."""
     wholes: set[str] = field(default_factory=set)
     """Those that others stand in, once they are declared."""
     path: tuple[str, ...] = ()
@@ -153,6 +155,7 @@ class LaneFunction(Expressions):
         last = "return;" if is_void else "return _r;"
         self.parts = parts_of_later(self.analysis.body, self._is_large)
         self.ends = ends_in_another(self.analysis.body, self._is_large, self.parts)
+        self.filled = [rows for rows in rows_in_order(self.analysis.body) if self._is_filled_later(rows)]
         self.likely = turns_left(self.analysis.body)
         body = self.block(self.analysis.body, "_m", last)
         # structs that are returned are made where they go; numbers would leave their registers for that
@@ -167,6 +170,10 @@ class LaneFunction(Expressions):
         """Whether a variable has parts in lanes."""
         type = self.analysis.types.names[name]
         return self.analysis.shapes.get(name) == LANES and not is_native(type) and self.program.structs.is_open(type)
+
+    def _is_filled_later(self, rows: Rows) -> bool:
+        is_row = self.analysis.shape(rows.array) == LANES and self.direct_place(rows.array) is not None
+        return is_row and self.analysis.loops[id(rows.loop)] and is_native(self.analysis.types.of(rows.first.place or rows.array))
 
     def _parameter(self, type: str, shape: str) -> str:
         if shape == BEHIND:
@@ -270,6 +277,10 @@ class LaneFunction(Expressions):
             return f"{text_of(s.place)} = {text_of(s.value)};"
         if s.value.kind == "name" and self.parts.get(s.value.text, ("", s.value))[1] is s.place:
             return ""  # it stands there
+        if any(rows.fill is s for rows in self.filled):
+            if self._is_alone(s.place, mask):
+                return ""  # behind the loop
+            self.filled = [rows for rows in self.filled if rows.fill is not s]
         end = self.ends.get(root(s.value).text)
         if end is not None and end[1] is s.place and end[2] is s.value:
             parts = f"{text_of(s.place)}, {text_of(s.value)}"
@@ -283,6 +294,10 @@ class LaneFunction(Expressions):
         if is_whole and self.shape(s.value) == SAME and not is_native(type):
             return f"_spy_fill({place}, {text_of(s.value)});"
         value = self.value(s.value, type, mask)
+        rows = next((rows for rows in self.filled if rows.first is s), None)
+        if rows is not None:
+            array, at = self.direct_place(rows.array), text_of(s.place.kids[1])
+            return f"_spy_first({mask}, {array}, {at}, {value}, {self.value(rows.value, type, mask)});"
         if is_whole:  # lanes that are gone from here never look again
             return f"{place} = {value};" if is_native(type) else f"_spy_copy({place}, {value});"
         around, set_where = self.asked.get(mask, ("", ""))
@@ -382,10 +397,15 @@ class LaneFunction(Expressions):
                 after += f", {counter} = {self._stepped(s, counter)}"
             lines += [f"for (int {loop.mask}_n = 1; _spy_any({loop.mask}); {after})", "{"]
             few = f"if ({loop.mask}_n % {_AT_ONCE} == 0 && _spy_count({loop.mask}) <= SPY_FEW_LANES)"
-            lines += [few, "{", *self._few(s, loop.mask), "break;", "}"]
+            rest = [
+                f"_spy_fill_from({self.direct_place(r.array)}, {counter}, "
+                f"{self.value(r.value, self.analysis.types.of(r.first.place or r.array), mask)});"
+                for r in self.filled if r.loop is s
+            ]  # fmt: skip
+            lines += [few, "{", *rest, *self._few(s, loop.mask), *[f"{counter} = INT32_MAX;"] * bool(rest), "break;", "}"]
             lines.append(f"_spy_mask {loop.mask}_on(false);")
             lines += ["do {", *self.block(s.body, loop.mask, "break;"), "} while (false);"]
-            lines += [f"{loop.mask} = {loop.mask} | {loop.mask}_on;", "}"]
+            lines += [f"{loop.mask} = {loop.mask} | {loop.mask}_on;", "}", *rest]
             if may_leave(s):
                 lines += [f"{mask} = {mask} & !_gone;", *self._check(mask, end)]
         self.depth -= loop.is_varying
