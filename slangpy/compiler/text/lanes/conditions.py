@@ -102,8 +102,7 @@ class _Writer:
         assert s.value is not None
         head: list[Stmt] = []
         condition = s.value
-        taken = {_written(kid) for kid in merge.after}
-        if not _is_small(condition, self.bools) or _names(condition) & taken:
+        if not _is_small(condition, self.bools) or _names(condition) & _all_written((s,)):
             condition = Expr("name", f"_when{self.count}")
             self.count += 1
             self.bools.add(condition.text)
