@@ -819,8 +819,8 @@ struct _spy_at_place {
     char* bytes;
 };
 SPY_LANE_INLINE void* operator new(size_t, _spy_at_place at) { return at.bytes; }
-/// Two values, of which a part is the same: that at `a` of the first, and at `b` of the second. The first one is needed no
-/// longer when the second gets other parts.
+/// Two values, of which a part is the same: that at `a` of the first, and at `b` of the second. The first one is needed
+/// no longer when the second gets other parts.
 template <class A, class B, size_t a, size_t b>
 struct _spy_overlaid {
     static constexpr bool is_same = (a > b ? a - b : b - a) % SPY_VECTOR_BYTES == 0;

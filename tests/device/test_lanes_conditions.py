@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from slangpy.compiler.text.lanes.flags import with_flags
 from slangpy.compiler.text.lanes.lifetimes import ends_in_another, rows_in_order
 from slangpy.compiler.text.lanes.parser import Parser
 from slangpy.compiler.text.lanes.tokens import tokens_of
-from slangpy.compiler.text.lanes.tree import Expr, Stmt, lines_of, statements, text_of
+from slangpy.compiler.text.lanes.tree import Expr, Stmt, lines_of, text_of
 
 pytestmark = pytest.mark.null
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .counters import DOWN, UP, is_counter, turns_left
+from .counters import DOWN, UP, is_counter, read_again, turns_left
 from .expressions import Expressions
 from .facts import Facts
-from .lifetimes import Rows, ends_in_another, own_variables, parts_of_later, rows_in_order
+from .given import Given
+from .lifetimes import Lives, Rows, lives_of
 from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
@@ -119,30 +120,16 @@ class LaneFunction(Expressions):
     has_returned: bool = False
     """Lanes have left what is written so far."""
     around: list[_Around] = field(default_factory=list)
-    own: dict[int, frozenset[str]] = field(default_factory=dict)
-    """By the identity of loops."""
+    lives: Lives = field(default_factory=Lives)
     likely: set[Expr] = field(default_factory=set)
     """What says whether a loop has another turn."""
-    parts: dict[str, tuple[str, Expr]] = field(default_factory=dict)
-    """Variables that stand in a later one: this, and where."""
-    ends: dict[str, tuple[str, Expr, Expr]] = field(default_factory=dict)
-    """Variables of which a part goes to a later one: this, the part there, and the part."""
-    filled: list[Rows] = field(default_factory=list)
-    """Arrays that are filled behind a loop, where that left them."""
     wholes: set[str] = field(default_factory=set)
     """Those that others stand in, once they are declared."""
-    path: tuple[str, ...] = ()
-    """The masks of the branches around what is being written."""
-    asked: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Of masks of branches: the mask around the branch, and how a variable is set for lanes of that which come to the branch."""
-    given: dict[str, tuple[str, ...] | None] = field(default_factory=dict)
-    """Variables of lanes that were declared without a value: the branches that all lanes have taken that have one by now, and None
-    where no lane has. One that is given there may go to all lanes."""
+    given: Given = field(default_factory=Given)
 
     def write(self) -> str:
         function = self.analysis.function
         self.is_divergent = any(self.analysis.loops.values())
-        self.own = own_variables([name for _, name in function.parameters], self.analysis.body)
         for name, shape in self.analysis.shapes.items():
             type = self.analysis.types.names[name]
             self.program.structs.check_size(type[:-1] if shape == BEHIND else type)
@@ -153,9 +140,7 @@ class LaneFunction(Expressions):
         result = "void" if is_void else self.many(function.result)
         lines = [f"static {result} {self.name}({', '.join(['_spy_mask _m', *parameters])})", "{", "_spy_mask _gone(false);"]
         last = "return;" if is_void else "return _r;"
-        self.parts = parts_of_later(self.analysis.body, self._is_large)
-        self.ends = ends_in_another(self.analysis.body, self._is_large, self.parts)
-        self.filled = [rows for rows in rows_in_order(self.analysis.body) if self._is_filled_later(rows)]
+        self.lives = lives_of([name for _, name in function.parameters], self.analysis.body, self._is_large, self._is_filled_later)
         self.likely = turns_left(self.analysis.body)
         body = self.block(self.analysis.body, "_m", last)
         # structs that are returned are made where they go; numbers would leave their registers for that
@@ -190,8 +175,7 @@ class LaneFunction(Expressions):
         """end: the statement that goes where this mask ends; "" where no lane leaves."""
         lines: list[str] = []
         for k, s in enumerate(body):
-            for name in {root(part).text for e in s.expressions() for part in e.walk() if part.kind == "unary" and part.text == "&"}:
-                self.given.pop(name, None)
+            self.given.forget_pointed(s)
             if s.kind in ("declare", "assign", "call"):
                 made = self._simple(s, mask)
                 lines += [*self.flush(), made]
@@ -234,35 +218,35 @@ class LaneFunction(Expressions):
         if self.analysis.shapes.get(s.name, SAME) == SAME:
             return f"{s.type} {s.name}{'' if s.value is None else ' = ' + text_of(s.value)};"
         type = self.many(s.type)
-        if any(whole == s.name for whole, _ in self.parts.values()):
+        if any(whole == s.name for whole, _ in self.lives.parts.values()):
             return self._declared(s.name)
         if s.name in self.wholes:
-            self.homes[s.name] = mask
-            return ""  # stands there
-        if s.name in self.parts:
-            whole, place = self.parts[s.name]
+            return ""  # it stands there
+        if s.name in self.lives.parts:
+            whole, place = self.lives.parts[s.name]
             self.homes[whole] = mask
             lines = f"{self._declared(whole)} auto& {s.name} = {text_of(place)};"
             return lines if s.value is None else f"{lines} {s.name} = {self.value(s.value, s.type, mask)};"
         if s.value is None:
             if is_native(s.type):
-                self.given[s.name] = None
+                self.given.paths[s.name] = None
             return f"{type} {s.name}{'{}' if is_native(s.type) else ''};"
         value = self.value(s.value, s.type, mask)
         if self.before and self.before[-1].startswith(f"const auto {value} = "):  # made where it stays
             value = self.before.pop().split(" = ", 1)[1].removesuffix(";")
-        if s.name in self.ends:
+        if s.name in self.lives.ends:
             return self._overlaid(s.name, value)
         return f"{type} {s.name} = {value};"
 
     def _overlaid(self, name: str, value: str) -> str:
         """The declaration of a variable with that of a later one, in one place so that a part of both is the same."""
-        whole, there, here = self.ends[name]
+        whole, there, here = self.lives.ends[name]
         self.wholes.add(whole)
         types = [self.many(self.analysis.types.names[n]) for n in (name, whole)]
         parts = [f"__builtin_offsetof({type}, {text_of(e).split('.', 1)[1]})" for type, e in zip(types, (here, there), strict=True)]
-        return (f"_spy_overlaid<{', '.join([*types, *parts])}> _both_{name}; auto& {name} = *new (_both_{name}.first()) {types[0]}({value}); "
-                f"auto& {whole} = _both_{name}.second();")  # fmt: skip
+        both = f"_both_{name}"
+        lines = f"_spy_overlaid<{', '.join([*types, *parts])}> {both}; auto& {name} = *new ({both}.first()) {types[0]}({value});"
+        return f"{lines} auto& {whole} = {both}.second();"
 
     def _declared(self, name: str) -> str:
         """The declaration of a variable that others stand in, in front of the first of these; "" where it stands already."""
@@ -275,18 +259,18 @@ class LaneFunction(Expressions):
         assert s.place is not None and s.value is not None
         if self.shape(s.place) == SAME and self.shape(s.value) == SAME:
             return f"{text_of(s.place)} = {text_of(s.value)};"
-        if s.value.kind == "name" and self.parts.get(s.value.text, ("", s.value))[1] is s.place:
+        if s.value.kind == "name" and self.lives.parts.get(s.value.text, ("", s.value))[1] is s.place:
             return ""  # it stands there
-        if any(rows.fill is s for rows in self.filled):
+        if any(rows.fill is s for rows in self.lives.filled):
             if self._is_alone(s.place, mask):
                 return ""  # behind the loop
-            self.filled = [rows for rows in self.filled if rows.fill is not s]
-        end = self.ends.get(root(s.value).text)
+            self.lives.filled = [rows for rows in self.lives.filled if rows.fill is not s]
+        end = self.lives.ends.get(root(s.value).text)
         if end is not None and end[1] is s.place and end[2] is s.value:
             parts = f"{text_of(s.place)}, {text_of(s.value)}"
             return f"if constexpr (!decltype(_both_{root(s.value).text})::is_same) _spy_copy({parts});"
         type = self.analysis.types.of(s.place)
-        is_first, chosen = self._first_given(s.place)
+        is_first, chosen = self.given.first(s.place)
         place = self.direct_place(s.place)
         if place is None or not type:
             return self.store_at(s.place, s.value, mask) or self.store(s.place, s.value, mask)
@@ -294,41 +278,23 @@ class LaneFunction(Expressions):
         if is_whole and self.shape(s.value) == SAME and not is_native(type):
             return f"_spy_fill({place}, {text_of(s.value)});"
         value = self.value(s.value, type, mask)
-        rows = next((rows for rows in self.filled if rows.first is s), None)
+        rows = next((rows for rows in self.lives.filled if rows.first is s), None)
         if rows is not None:
             array, at = self.direct_place(rows.array), text_of(s.place.kids[1])
             return f"_spy_first({mask}, {array}, {at}, {value}, {self.value(rows.value, type, mask)});"
         if is_whole:  # lanes that are gone from here never look again
             return f"{place} = {value};" if is_native(type) else f"_spy_copy({place}, {value});"
-        around, set_where = self.asked.get(mask, ("", ""))
+        around, set_where = self.given.asked.get(mask, ("", ""))
         if set_where and is_native(type) and (chosen or self._is_alone(s.place, around)):  # nor do those that did not come to the branch
             return f"{set_where}, {place}, {value});"
         return f"_spy_set({mask}, {place}, {value});"
 
-    def _first_given(self, place: Expr) -> tuple[bool, bool]:
-        """Whether a variable that is given a value has none for lanes that are elsewhere, and whether it has none for lanes that did
-        not come to the branch."""
-        name = root(place).text
-        if place.kind != "name" or name not in self.given:
-            self.given.pop(name, None)
-            return False, False
-        had, here = self.given[name], self.path
-        if had is None or had[: len(here)] == here:
-            self.given[name] = here
-            return True, False
-        common = next((k for k, (a, b) in enumerate(zip(had, here, strict=False)) if a != b), min(len(had), len(here)))
-        self.given[name] = here[:common]
-        return False, common + 1 == len(here)
-
     def _is_alone(self, place: Expr, mask: str) -> bool:
-        """Whether only lanes of this mask look at a variable from here on."""
-        return self.homes.get(root(place).text) == mask or self._is_own(place, mask)
-
-    def _is_own(self, place: Expr, mask: str) -> bool:
-        """Whether a variable of the loop around this statement gets a value for all lanes that are still in it."""
-        loop = next((a for a in reversed(self.around) if a.is_varying), None)
-        name = root(place).text
-        return loop is not None and loop.mask == mask and name in loop.own and self.analysis.shapes.get(name) == LANES
+        """Whether only lanes of this mask look at a variable from here on: it is declared here, or it is the loop's around this
+        statement, and gets a value for all lanes that are still in that."""
+        loop, name = next((a for a in reversed(self.around) if a.is_varying), None), root(place).text
+        is_own = loop is not None and loop.mask == mask and name in loop.own and self.analysis.shapes.get(name) == LANES
+        return is_own or self.homes.get(name) == mask
 
     def _leave(self, kind: str, mask: str) -> list[str]:
         target = self.around[-1] if kind == "break" else next(a for a in reversed(self.around) if a.kind == "loop")
@@ -336,7 +302,7 @@ class LaneFunction(Expressions):
             return [f"{kind};"]
         back = target.kind == "switch" or kind == "continue"
         if target.kind == "switch":
-            self.given.clear()  # they come back with what they have
+            self.given.paths.clear()  # they come back with what they have
         lines = [f"{target.mask}_on = {target.mask}_on | {mask};"] if back else []
         return [*lines, f"{mask} = _spy_mask(false);"]
 
@@ -358,16 +324,16 @@ class LaneFunction(Expressions):
         always = [self.is_light(s.body, _LIKELY if s.value in self.likely else _LIGHT), self.is_light(s.other)]
         needs_masks = leaves or any(part and not a for part, a in zip((s.body, s.other), always, strict=True))
         for name, body, is_always in ((first, s.body, always[0]), (second, s.other, always[1])):
-            self.path = (*self.path, name)
+            self.given.enter(name)
             if not needs_masks:
-                self.asked[name] = (mask, f"_spy_set{'' if name == first else '_unless'}({first}_if")
+                self.given.asked[name] = (mask, f"_spy_set{'' if name == first else '_unless'}({first}_if")
             if is_always:
                 self.always += 1
                 lines += ["{", *self.block(body, name, ""), "}"]
                 self.always -= 1
             elif body:
                 lines += [f"if (_spy_any({name})) do", "{", *self.block(body, name, "break;"), "} while (false);"]
-            self.path = self.path[:-1]
+            self.given.leave()
         return [*lines, f"{mask} = {first} | {second};", *self._check(mask, end)] if leaves else lines
 
     def is_light(self, body: tuple[Stmt, ...], most: int = _LIGHT) -> bool:
@@ -379,10 +345,10 @@ class LaneFunction(Expressions):
         loop = _Around("loop", self.new_mask(), self.analysis.loops[id(s)])
         self.around.append(loop)
         self.depth += loop.is_varying
-        self.given.clear()
+        self.given.paths.clear()
         counter = next((kid.name for kid in s.body[:2] if s.name and kid.kind == "declare"), "")
         loop.counter = counter if loop.is_varying else ""
-        loop.own = self.own.get(id(s), frozenset()) if s.type != DOWN else loop.own  # there, lanes come later
+        loop.own = self.lives.own.get(id(s), frozenset()) if s.type != DOWN else loop.own  # there, lanes come later
         if loop.is_varying and s.type == DOWN:
             lines = self._down(s, loop, mask)
         elif not loop.is_varying:
@@ -397,11 +363,7 @@ class LaneFunction(Expressions):
                 after += f", {counter} = {self._stepped(s, counter)}"
             lines += [f"for (int {loop.mask}_n = 1; _spy_any({loop.mask}); {after})", "{"]
             few = f"if ({loop.mask}_n % {_AT_ONCE} == 0 && _spy_count({loop.mask}) <= SPY_FEW_LANES)"
-            rest = [
-                f"_spy_fill_from({self.direct_place(r.array)}, {counter}, "
-                f"{self.value(r.value, self.analysis.types.of(r.first.place or r.array), mask)});"
-                for r in self.filled if r.loop is s
-            ]  # fmt: skip
+            rest = [self._fill(rows, counter, mask) for rows in self.lives.filled if rows.loop is s]
             lines += [few, "{", *rest, *self._few(s, loop.mask), *[f"{counter} = INT32_MAX;"] * bool(rest), "break;", "}"]
             lines.append(f"_spy_mask {loop.mask}_on(false);")
             lines += ["do {", *self.block(s.body, loop.mask, "break;"), "} while (false);"]
@@ -411,6 +373,10 @@ class LaneFunction(Expressions):
         self.depth -= loop.is_varying
         self.around.pop()
         return lines
+
+    def _fill(self, rows: Rows, counter: str, mask: str) -> str:
+        value = self.value(rows.value, self.analysis.types.of(rows.first.place or rows.array), mask)
+        return f"_spy_fill_from({self.direct_place(rows.array)}, {counter}, {value});"
 
     def _stepped(self, s: Stmt, counter: str) -> str:
         step = s.body[-1].value
@@ -439,15 +405,9 @@ class LaneFunction(Expressions):
 
     def _read_rows(self, s: Stmt, now: str) -> list[str]:
         """Rows of arrays that a turn reads more than once, and does not write: each stands in a variable of its own."""
-        inner = list(statements(s.body))
-        parts = [part for kid in inner for e in kid.expressions() for part in e.walk()]
-        changed = {root(kid.place).text for kid in inner if kid.place is not None}
-        changed |= {root(part).text for part in parts if part.kind == "unary" and part.text == "&"}
-        changed |= {kid.text for part in parts if part.kind == "call" for kid in part.kids if self.shape(kid) == BEHIND}
         lines: list[str] = []
-        for e in dict.fromkeys(part for part in parts if part.kind == "index" and part.kids[1] == Expr("name", now)):
-            is_read = root(e).text not in changed and is_native(self.analysis.types.of(e)) and parts.count(e) > 1
-            array = self.direct_place(e.kids[0]) if is_read else None
+        for e in read_again(s.body, now, lambda kid: self.shape(kid) == BEHIND):
+            array = self.direct_place(e.kids[0]) if is_native(self.analysis.types.of(e)) else None
             if array is not None and self.direct_place(e) is not None:
                 self.rows[e] = f"_row{self.temporaries}"
                 self.temporaries += 1
@@ -516,9 +476,9 @@ class LaneFunction(Expressions):
         name = self.new_mask()
         chosen = " | ".join(f"({around}_of == {type}({text_of(label)}))" for label in case.labels)
         lines = [f"_spy_mask {name} = {around}{'' if case.is_default else f' & ({chosen})'};", f"{around} = {around} & !{name};"]
-        self.path = (*self.path, name)
+        self.given.enter(name)
         lines += [f"if (_spy_any({name})) do", "{", *self.block(case.body, name, "break;"), "} while (false);"]
-        self.path = self.path[:-1]
+        self.given.leave()
         return [*lines, f"{around}_on = {around}_on | {name};"]
 
 

@@ -9,6 +9,27 @@ from .counters import UP
 from .tree import Expr, Stmt, number_of, statements, text_of
 
 
+@dataclass
+class Lives:
+    """What is known of the variables of a function. own: by the identity of loops. parts: those that stand in a later one: this, and
+    where. ends: those of which a part goes to a later one: this, the part there, and the part. filled: arrays that are filled behind
+    a loop, where that left them."""
+
+    own: dict[int, frozenset[str]] = field(default_factory=dict)
+    parts: dict[str, tuple[str, Expr]] = field(default_factory=dict)
+    ends: dict[str, tuple[str, Expr, Expr]] = field(default_factory=dict)
+    filled: list[Rows] = field(default_factory=list)
+
+
+def lives_of(
+    parameters: list[str], body: tuple[Stmt, ...], is_large: Callable[[str], bool], is_filled_later: Callable[[Rows], bool]
+) -> Lives:
+    """Of a function. is_large: variables of which parts may stand elsewhere."""
+    parts = parts_of_later(body, is_large)
+    filled = [rows for rows in rows_in_order(body) if is_filled_later(rows)]
+    return Lives(own_variables(parameters, body), parts, ends_in_another(body, is_large, parts), filled)
+
+
 def own_variables(parameters: list[str], body: tuple[Stmt, ...]) -> dict[int, frozenset[str]]:
     """By the identity of loops: variables from around them that only they use from there on, and that begin anew where a loop
     around them has its next turn. Of loops without `continue`: lanes come back from that."""
