@@ -77,17 +77,16 @@ def _written(body: tuple[Stmt, ...]) -> set[str]:
 
 def _sunk(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     left = list(body)
-    for s in body:
-        if s.kind == "declare" and s.value is None:
-            at = [k for k, kid in enumerate(left) if kid is not s and s.name in _names((kid,))]
-            if len(at) == 1 and left[at[0]].kind == "if" and left[at[0]].value is not None:
-                branch = left[at[0]]
-                if branch.value is None or s.name in _names_in(branch.value):
-                    continue
-                sides = ((s, *part) if s.name in _names(part) else part for part in (branch.body, branch.other))
-                inner = dict(zip(("body", "other"), sides, strict=True))
-                left[at[0]] = replace(branch, body=inner["body"], other=inner["other"])
-                left = [kid for kid in left if kid is not s]
+    bare = [s for s in body if s.kind == "declare" and s.value is None]
+    named = [_names((s,)) for s in left] if bare else []
+    for s in bare:
+        at = [k for k, names in enumerate(named) if s.name in names]
+        branch = left[at[0]] if len(at) == 1 else s
+        if branch.kind == "if" and branch.value is not None and s.name not in _names_in(branch.value):
+            inner, other = ((s, *part) if s.name in _names(part) else part for part in (branch.body, branch.other))
+            left[at[0]] = replace(branch, body=inner, other=other)
+            del named[left.index(s)]
+            left.remove(s)
     return tuple(_mapped(s, _sunk(s.body), _sunk(s.other), [_sunk(case.body) for case in s.cases]) if s.parts() else s for s in left)
 
 
