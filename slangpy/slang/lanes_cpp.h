@@ -451,6 +451,23 @@ SPY_LANE_INLINE void _spy_set(const _spy_mask& m, Vector<_spy_lanes<T>, N>& to, 
     for (int i = 0; i < N; i++)
         _spy_set(m, to[i], from[i]);
 }
+/// Where the mask is not set.
+template <class T>
+SPY_LANE_INLINE void _spy_set_unless(const _spy_mask& m, _spy_lanes<T>& to, const _spy_lanes<T>& from)
+{
+    to = _spy_pick(m, to, from);
+}
+template <class T>
+SPY_LANE_INLINE void _spy_set_unless(const _spy_mask& m, _spy_lanes<T>& to, SPY_ONE from)
+{
+    to = _spy_pick(m, to, _spy_lanes<T>(from));
+}
+template <class T, int N, class U>
+SPY_LANE_INLINE void _spy_set_unless(const _spy_mask& m, Vector<_spy_lanes<T>, N>& to, const Vector<U, N>& from)
+{
+    for (int i = 0; i < N; i++)
+        _spy_set_unless(m, to[i], from[i]);
+}
 
 // --- divisions: those of integers ask for lanes that take part (divisions_cpp.h)
 #ifdef SPY_DIVISION_INLINE
@@ -798,6 +815,23 @@ SPY_LANE_INLINE void _spy_copy(T& to, const U& from)
         to = from;
 }
 
+struct _spy_at_place {
+    char* bytes;
+};
+SPY_LANE_INLINE void* operator new(size_t, _spy_at_place at) { return at.bytes; }
+/// Two values, of which a part is the same: that at `a` of the first, and at `b` of the second. The first one is needed
+/// no longer when the second gets other parts.
+template <class A, class B, size_t a, size_t b>
+struct _spy_overlaid {
+    static constexpr bool is_same = (a > b ? a - b : b - a) % SPY_VECTOR_BYTES == 0;
+    static constexpr size_t size = (sizeof(A) + SPY_VECTOR_BYTES - 1) / SPY_VECTOR_BYTES * SPY_VECTOR_BYTES;
+    static constexpr size_t one = is_same && b > a ? b - a : 0, two = !is_same ? size : a > b ? a - b : 0;
+    alignas(SPY_VECTOR_BYTES) char bytes[one + sizeof(A) > two + sizeof(B) ? one + sizeof(A) : two + sizeof(B)];
+
+    SPY_LANE_INLINE _spy_at_place first() { return {bytes + one}; }
+    SPY_LANE_INLINE B& second() { return *reinterpret_cast<B*>(bytes + two); }
+};
+
 // --- memory: pointers are bags
 
 template <class T, class U>
@@ -860,6 +894,28 @@ template <class L, auto N>
 SPY_LANE_INLINE const L& _spy_row(const FixedArray<L, N>& a, uint32_t at)
 {
     return a[at < uint32_t(N) ? at : 0];
+}
+/// The first value of a row, and one for lanes that have none; beyond the array, as any other.
+template <class L, auto N>
+SPY_LANE_INLINE void _spy_first(const _spy_mask& m, FixedArray<L, N>& a, int32_t at, const L& x, const L& rest)
+{
+    if (uint32_t(at) < uint32_t(N))
+        a[at] = _spy_pick(m, x, rest);
+    else
+        _spy_set(m, a[at], x);
+}
+template <class L, auto N>
+SPY_LANE_INLINE void _spy_fill_from(FixedArray<L, N>& a, int32_t at, const L& x)
+{
+    for (; at < int32_t(N); at++)
+        a[at] = x;
+}
+/// A row that is read again, with the note of what is beyond the array.
+template <class L, auto N>
+SPY_LANE_INLINE const L& _spy_again(const L& row, const FixedArray<L, N>& a, uint32_t at)
+{
+    (void)a[at];
+    return row;
 }
 /// The number that all lanes that take part have; -1 where they differ, or where none does.
 template <class U>

@@ -186,6 +186,60 @@ float parts(float x, int most)
     Both both = filled(x, most);
     return both.first.a[0] + 2 * both.first.a[1] - both.first.a[2] + both.second.b * 4 + both.turns;
 }
+float chosen(float x, int most)
+{
+    float total = 0;
+    for (int i = 0; i < most; i++)
+    {
+        float v, w;
+        bool stop;
+        if (x > 0)
+        {
+            v = x * 2;
+            if (v > 1.5) { w = v - 1; } else { w = v; v = w + 0.25; }
+            v = v * 0.5;
+            stop = w > 1.75;
+        }
+        else
+        {
+            switch ((i + int(x * 8)) & 3)
+            {
+            case 0: v = 1; if (x < -1) break; v = 2; break;
+            case 1: v = x; break;
+            default: v = 0.5;
+            }
+            w = v * x;
+            stop = false;
+        }
+        bool far = total > 3;
+        if (far)
+            stop = !stop;
+        total += v + w;
+        if (stop && i > 2)
+            break;
+        x = x * 1.25 - v * 0.375;
+        if (abs(x) > 4)
+            x = 0.75 - x * 0.125;
+    }
+    return total;
+}
+[Differentiable]
+float turned(float x, float y, no_diff int most)
+{
+    float3 at = float3(x, y, 0.5);
+    float sum = y, last = 0;
+    [MaxIters(24)]
+    for (int i = 0; i < most; i++)
+    {
+        float3 step = at.yzx * 0.5 + float3(y, 0.25, x);
+        bool far = dot(step, step) > 9;
+        if (far && sum > 0) { last = sum * at.x; break; }
+        if (step.x < step.y) { at = step; sum += at.z * x; } else { at = step * 0.75; last += sum; }
+        if (sum < -8)
+            break;
+    }
+    return sum * at.y + last;
+}
 float uniform_turns(float x, int most)
 {
     for (int i = 0; i < most; i++)
@@ -213,7 +267,7 @@ def results() -> Iterator[dict[str, list[np.ndarray]]]:
             module = spy.Module.load_from_source(device, "lanes", SOURCE)
             for name in ("mandelbrot", "march", "escape", "wide", "newton", "hashes"):
                 found.setdefault(name, []).append(getattr(module, name)(points, 100, _result="numpy"))
-            for name in ("nested", "parts"):
+            for name in ("nested", "parts", "chosen"):
                 found.setdefault(name, []).append(getattr(module, name)(points[:, 0], 12, _result="numpy"))
             found.setdefault("collatz", []).append(module.collatz(starts, 60, _result="numpy"))
             tensor = spy.Tensor.from_numpy(device, table)
@@ -269,8 +323,10 @@ def derivatives(device: spy.Device, module: spy.Module) -> dict[str, np.ndarray]
     y.grad.copy_from_numpy(c[:, :, 2].copy())
     device.deterministic = True  # else threads decide in which order they add
     module.bent.bwds(row, column, 24, _result=y)
-    device.deterministic = False
     found["bent"] = np.concatenate([x.grad.to_numpy().ravel() for x in (row, column)])
+    module.turned.bwds(row, column, 24, _result=y)
+    device.deterministic = False
+    found["turned"] = np.concatenate([x.grad.to_numpy().ravel() for x in (row, column)])
     for x in (row, column):
         x.grad.copy_from_numpy(np.full(x.shape.as_tuple(), 0.5, np.float32))
     module.bent.fwds(row, column, 24, _result=y)
@@ -281,7 +337,7 @@ def derivatives(device: spy.Device, module: spy.Module) -> dict[str, np.ndarray]
 TAKEN: list[str] = []
 
 
-@pytest.mark.parametrize("name", [*"mandelbrot march escape wide newton hashes nested parts collatz guarded counted skewed walk shade stored iterated apart bent bent_tangent lookup waves fog histogram functions".split()])
+@pytest.mark.parametrize("name", [*"mandelbrot march escape wide newton hashes nested parts chosen collatz guarded counted skewed walk shade stored iterated apart bent turned bent_tangent lookup waves fog histogram functions".split()])
 def test_same_bits(results: dict[str, list[np.ndarray]], name: str) -> None:
     plain, lanes = results[name]
     assert plain.tobytes() == lanes.tobytes()
@@ -290,7 +346,7 @@ def test_same_bits(results: dict[str, list[np.ndarray]], name: str) -> None:
 
 def test_what_has_lanes(results: dict[str, list[np.ndarray]]) -> None:
     """Functions that store in a loop are left as they are."""
-    assert [*"mandelbrot march escape wide newton hashes nested parts collatz guarded skewed walk shade lookup waves fog histogram functions stored iterated iterated skewed bent bent".split()] == TAKEN
+    assert [*"mandelbrot march escape wide newton hashes nested parts chosen collatz guarded skewed walk shade lookup waves fog histogram functions stored iterated iterated skewed bent turned bent".split()] == TAKEN
 
 
 def test_values(results: dict[str, list[np.ndarray]]) -> None:

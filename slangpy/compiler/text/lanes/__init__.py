@@ -7,8 +7,9 @@ it was, and what lanes cannot compute at once is computed for one after the othe
 
     tokens, parser -> tree      what Slang emitted, as statements and expressions
     counters, flags             loops whose counter is the same for all lanes in a turn; numbers of two values as bools
+    conditions, branches        what branches say by bools as expressions; branches that ask the same as one
     facts, varying, weights     what functions write; what differs by lane; what is computed in any case
-    lifetimes                   how long variables are needed
+    lifetimes, given            how long variables are needed; which lanes have a value of them
     expressions, functions      the functions for lanes; structs of lanes
     entry                       the loop over invocations around them
 

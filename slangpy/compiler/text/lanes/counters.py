@@ -7,6 +7,8 @@ had to the first. Lanes had different numbers of turns; backward those with fewe
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 from .tree import Case, Expr, Stmt, mapped, number_of, statements
@@ -25,6 +27,35 @@ def is_counter(name: str) -> bool:
 def with_counters(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """A function's statements, with loops that count marked."""
     return _Marker(body).block(body)
+
+
+def turns_left(body: tuple[Stmt, ...]) -> set[Expr]:
+    """Conditions that compare what a loop counts with what it does not change, and bools of such: Slang asks for them in each turn,
+    where a loop has its derivative, and only the last says no."""
+    found = set[Expr]()
+    for loop in statements(body):
+        inner = list(statements(loop.body)) if loop.kind == "loop" else []
+        written = {s.name for s in inner} | {s.place.text for s in inner if s.place is not None and s.place.kind == "name"}
+        counted = {s.place.text for s in inner if s.place is not None and s.value is not None and s.place.kind == "name"
+                   and _steps(s.value, s.place.text) is not None} | {s.name for s in inner if is_counter(s.name)}  # fmt: skip
+        for s in inner:
+            e = s.value
+            if e is not None and e.text in ("<", "<=", ">", ">=") and len(e.kids) == 2:
+                names = {part.text for part in e.walk() if part.kind == "name"}
+                if names & counted and not (names & written) - counted:
+                    found |= {e, Expr("name", s.name)} if s.kind == "declare" else {e}
+    return found
+
+
+def read_again(body: tuple[Stmt, ...], now: str, is_pointer: Callable[[Expr], bool]) -> list[Expr]:
+    """Elements of arrays at a counter that a turn of its loop reads more than once, and does not write. is_pointer: to variables."""
+    inner = list(statements(body))
+    parts = [part for s in inner for e in s.expressions() for part in e.walk()]
+    changed = {part.text for s in inner if s.place is not None for part in s.place.walk() if part.kind == "name"}
+    changed |= {s.name for s in inner} | {kid.text for part in parts if part.kind == "call" for kid in part.kids if is_pointer(kid)}
+    changed |= {name.text for part in parts if part.kind == "unary" and part.text == "&" for name in part.walk()}
+    counts = Counter(part for part in parts if part.kind == "index" and part.kids[1] == Expr("name", now))
+    return [e for e, count in counts.items() if count > 1 and not {part.text for part in e.walk() if part.kind == "name"} - {now} & changed]
 
 
 class _Marker:

@@ -213,6 +213,7 @@ class Entry:
             used[k + 1] |= {root(target).text for _, target in self._behind(segment)}
         declared = {s.name: k for k, segment in enumerate(self.segments) for s in segment.statements if s.kind == "declare"}
         kept = [n for n, k in declared.items() if any(n in names for names in used[k + 1 :])]
+        kept = [n for n in kept if not self._comes_back(n, declared[n], used)]
         for name in kept:
             self.program.structs.check_size(self.own[name])
         lines = [f"const int64_t _from = {loop.index};"] + [f"const int64_t {name}_from = {name};" for name in loop.counters]
@@ -225,6 +226,11 @@ class Entry:
         after = [f"{name} = {name}_from + ({loop.last} - _from);" for name in loop.counters]
         after = [f"if (_from < {loop.last})", "{", *after, f"{loop.index} = {loop.last};", "}"]
         return "\n".join([*lines, "}", *after]) + "\n"
+
+    def _comes_back(self, name: str, at: int, used: list[set[str]]) -> bool:
+        """Whether a variable of one segment goes on as what the function for lanes wrote of it, in the next segment and no other."""
+        whole = any(target == Expr("name", name) for _, target in self._behind(self.segments[at]))
+        return whole and not any(name in names for names in used[at + 2 :])
 
     def _behind(self, segment: Segment) -> list[tuple[int, Expr]]:
         """Variables that the function for lanes writes, by argument."""
@@ -243,8 +249,9 @@ class Entry:
         lines += [f"{self.own[name]}& {name} = {name}_kept[_l];" for name in sorted(set(used) | (own & kept))]
         if any(self._is_called(s) for s in segment.statements):
             lines.append('__asm__ volatile("");')  # as without lanes: no vector instructions, whose functions have other bits
-        if at:
-            lines += [f"{text_of(place)} = _spy_get(_given{at}_{k}, _l);" for k, place in self._behind(self.segments[at - 1])]
+        for k, place in self._behind(self.segments[at - 1]) if at else ():
+            anew = f"{self.own[place.text]} " if place.text in self.own and place.text not in kept and place.kind == "name" else ""
+            lines.append(f"{anew}{text_of(place)} = _spy_get(_given{at}_{k}, _l);")
         for s in segment.statements:
             lines += self._statement(s, kept)
         if segment.call is None or segment.function is None:
@@ -265,9 +272,9 @@ class Entry:
         return [*head, *lines, "}", call if function.result == "void" else f"const auto _found{at + 1} = {call}"]
 
     def _is_called(self, s: Stmt) -> bool:
-        """Whether a statement calls more than the library's functions that read and write."""
+        """Whether a statement calls more than functions that read, write and add."""
         calls = {part.text for kid in statements((s,)) for e in kid.expressions() for part in e.walk() if part.kind == "call"}
-        return any(n in self.program.unit.functions and not n.startswith("_spy_Storage_") for n in calls)
+        return any(n in self.program.unit.functions and not self.program.facts.only_moves(n) for n in calls)
 
     def _statement(self, s: Stmt, kept: set[str]) -> list[str]:
         value = "" if s.value is None else text_of(s.value)

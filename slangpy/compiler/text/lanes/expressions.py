@@ -97,6 +97,8 @@ class Expressions:
     temporaries: int = field(default=0, init=False)
     always: int = field(default=0, init=False)
     """Branches around what is being written that run whether a lane takes them or not."""
+    rows: dict[Expr, str] = field(default_factory=dict, init=False)
+    """Elements of arrays that stand in variables of their own."""
     turns: int = field(default=1, init=False)
     """How often what is being written runs, in loops that end for all lanes at once: some times each."""
     whole: Cost = field(default_factory=Cost, init=False)
@@ -146,6 +148,8 @@ class Expressions:
         if e.kind == "member":
             return f"{inner}.{e.text}", is_whole
         at = self.one(e.kids[1])
+        if e in self.rows:
+            return self.rows[e] if self.always else f"_spy_again({self.rows[e]}, {inner}, {at})", True
         if self.always and is_whole and is_counter(at):
             return f"_spy_row({inner}, {at})", True
         return f"{inner}[{at}]", is_whole

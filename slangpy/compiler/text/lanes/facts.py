@@ -190,6 +190,16 @@ class Facts:
         reached = self._reached(name, set())
         return any(s.kind in ("loop", "switch") for f in reached for s in statements(self.unit.body(f)))
 
+    def only_moves(self, name: str) -> bool:
+        """Whether a function, with what it calls, only reads, writes, adds and the like: it calls nothing but functions of the kernel,
+        and all of them can be read here."""
+        try:
+            inner = [s for f in self._reached(name, set()) for s in statements(self.unit.body(f))]
+        except Unfit:
+            return False
+        calls = {part.text for s in inner for e in s.expressions() for part in e.walk() if part.kind == "call"}
+        return calls <= {*self.unit.functions, *_CONSTRUCTED, "int"}
+
     def _reached(self, name: str, found: set[str]) -> set[str]:
         if name not in found:
             found.add(name)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from .counters import DOWN, UP, is_counter
+from .counters import DOWN, UP, is_counter, read_again, turns_left
 from .expressions import Expressions
 from .facts import Facts
-from .lifetimes import own_variables, parts_of_later
+from .given import Given
+from .lifetimes import Lives, Rows, lives_of
 from .parser import Unit
 from .structs import Structs
 from .tokens import Unfit
@@ -20,6 +21,8 @@ _AT_ONCE = 8
 """Turns after which a loop looks whether only few lanes are left in it."""
 _LIGHT = 5
 """Operations of a branch that is not asked whether any lane takes it: as many as a wrong guess of a processor costs."""
+_LIKELY = 60
+"""And of one that nearly all lanes take, in nearly all turns of a loop."""
 _RESULT = re.compile(r"\b_r\b")
 _TURNS = 4
 """Of a loop that ends for all lanes at once, for want of a better number."""
@@ -117,19 +120,16 @@ class LaneFunction(Expressions):
     has_returned: bool = False
     """Lanes have left what is written so far."""
     around: list[_Around] = field(default_factory=list)
-    own: dict[int, frozenset[str]] = field(default_factory=dict)
-    """By the identity of loops."""
-    parts: dict[str, tuple[str, Expr]] = field(default_factory=dict)
-    """Variables that stand in a later one: this, and where."""
+    lives: Lives = field(default_factory=Lives)
+    likely: set[Expr] = field(default_factory=set)
+    """What says whether a loop has another turn."""
     wholes: set[str] = field(default_factory=set)
     """Those that others stand in, once they are declared."""
-    fresh: set[str] = field(default_factory=set)
-    """Variables of lanes that have no value yet: the first may go to all lanes."""
+    given: Given = field(default_factory=Given)
 
     def write(self) -> str:
         function = self.analysis.function
         self.is_divergent = any(self.analysis.loops.values())
-        self.own = own_variables([name for _, name in function.parameters], self.analysis.body)
         for name, shape in self.analysis.shapes.items():
             type = self.analysis.types.names[name]
             self.program.structs.check_size(type[:-1] if shape == BEHIND else type)
@@ -140,7 +140,8 @@ class LaneFunction(Expressions):
         result = "void" if is_void else self.many(function.result)
         lines = [f"static {result} {self.name}({', '.join(['_spy_mask _m', *parameters])})", "{", "_spy_mask _gone(false);"]
         last = "return;" if is_void else "return _r;"
-        self.parts = parts_of_later(self.analysis.body, self._is_large)
+        self.lives = lives_of([name for _, name in function.parameters], self.analysis.body, self._is_large, self._is_filled_later)
+        self.likely = turns_left(self.analysis.body)
         body = self.block(self.analysis.body, "_m", last)
         # structs that are returned are made where they go; numbers would leave their registers for that
         is_small = is_void or is_native(function.result)
@@ -154,6 +155,10 @@ class LaneFunction(Expressions):
         """Whether a variable has parts in lanes."""
         type = self.analysis.types.names[name]
         return self.analysis.shapes.get(name) == LANES and not is_native(type) and self.program.structs.is_open(type)
+
+    def _is_filled_later(self, rows: Rows) -> bool:
+        is_row = self.analysis.shape(rows.array) == LANES and self.direct_place(rows.array) is not None
+        return is_row and self.analysis.loops[id(rows.loop)] and is_native(self.analysis.types.of(rows.first.place or rows.array))
 
     def _parameter(self, type: str, shape: str) -> str:
         if shape == BEHIND:
@@ -170,7 +175,7 @@ class LaneFunction(Expressions):
         """end: the statement that goes where this mask ends; "" where no lane leaves."""
         lines: list[str] = []
         for k, s in enumerate(body):
-            self.fresh -= {root(part).text for e in s.expressions() for part in e.walk() if part.kind == "unary" and part.text == "&"}
+            self.given.forget_pointed(s)
             if s.kind in ("declare", "assign", "call"):
                 made = self._simple(s, mask)
                 lines += [*self.flush(), made]
@@ -213,20 +218,35 @@ class LaneFunction(Expressions):
         if self.analysis.shapes.get(s.name, SAME) == SAME:
             return f"{s.type} {s.name}{'' if s.value is None else ' = ' + text_of(s.value)};"
         type = self.many(s.type)
-        if any(whole == s.name for whole, _ in self.parts.values()):
+        if any(whole == s.name for whole, _ in self.lives.parts.values()):
             return self._declared(s.name)
-        if s.name in self.parts:
-            whole, place = self.parts[s.name]
+        if s.name in self.wholes:
+            return ""  # it stands there
+        if s.name in self.lives.parts:
+            whole, place = self.lives.parts[s.name]
             self.homes[whole] = mask
             lines = f"{self._declared(whole)} auto& {s.name} = {text_of(place)};"
             return lines if s.value is None else f"{lines} {s.name} = {self.value(s.value, s.type, mask)};"
         if s.value is None:
-            self.fresh |= {s.name} if is_native(s.type) else set()
+            if is_native(s.type):
+                self.given.paths[s.name] = None
             return f"{type} {s.name}{'{}' if is_native(s.type) else ''};"
         value = self.value(s.value, s.type, mask)
         if self.before and self.before[-1].startswith(f"const auto {value} = "):  # made where it stays
             value = self.before.pop().split(" = ", 1)[1].removesuffix(";")
+        if s.name in self.lives.ends:
+            return self._overlaid(s.name, value)
         return f"{type} {s.name} = {value};"
+
+    def _overlaid(self, name: str, value: str) -> str:
+        """The declaration of a variable with that of a later one, in one place so that a part of both is the same."""
+        whole, there, here = self.lives.ends[name]
+        self.wholes.add(whole)
+        types = [self.many(self.analysis.types.names[n]) for n in (name, whole)]
+        parts = [f"__builtin_offsetof({type}, {text_of(e).split('.', 1)[1]})" for type, e in zip(types, (here, there), strict=True)]
+        both = f"_both_{name}"
+        lines = f"_spy_overlaid<{', '.join([*types, *parts])}> {both}; auto& {name} = *new ({both}.first()) {types[0]}({value});"
+        return f"{lines} auto& {whole} = {both}.second();"
 
     def _declared(self, name: str) -> str:
         """The declaration of a variable that others stand in, in front of the first of these; "" where it stands already."""
@@ -239,33 +259,50 @@ class LaneFunction(Expressions):
         assert s.place is not None and s.value is not None
         if self.shape(s.place) == SAME and self.shape(s.value) == SAME:
             return f"{text_of(s.place)} = {text_of(s.value)};"
-        if s.value.kind == "name" and self.parts.get(s.value.text, ("", s.value))[1] is s.place:
+        if s.value.kind == "name" and self.lives.parts.get(s.value.text, ("", s.value))[1] is s.place:
             return ""  # it stands there
+        if any(rows.fill is s for rows in self.lives.filled):
+            if self._is_alone(s.place, mask):
+                return ""  # behind the loop
+            self.lives.filled = [rows for rows in self.lives.filled if rows.fill is not s]
+        end = self.lives.ends.get(root(s.value).text)
+        if end is not None and end[1] is s.place and end[2] is s.value:
+            parts = f"{text_of(s.place)}, {text_of(s.value)}"
+            return f"if constexpr (!decltype(_both_{root(s.value).text})::is_same) _spy_copy({parts});"
         type = self.analysis.types.of(s.place)
-        is_first = s.place.kind == "name" and s.place.text in self.fresh
-        self.fresh.discard(root(s.place).text)
+        is_first, chosen = self.given.first(s.place)
         place = self.direct_place(s.place)
         if place is None or not type:
             return self.store_at(s.place, s.value, mask) or self.store(s.place, s.value, mask)
-        is_whole = is_first or self.homes.get(root(s.place).text) == mask or self._is_own(s.place, mask)
+        is_whole = is_first or self._is_alone(s.place, mask)
         if is_whole and self.shape(s.value) == SAME and not is_native(type):
             return f"_spy_fill({place}, {text_of(s.value)});"
         value = self.value(s.value, type, mask)
+        rows = next((rows for rows in self.lives.filled if rows.first is s), None)
+        if rows is not None:
+            array, at = self.direct_place(rows.array), text_of(s.place.kids[1])
+            return f"_spy_first({mask}, {array}, {at}, {value}, {self.value(rows.value, type, mask)});"
         if is_whole:  # lanes that are gone from here never look again
             return f"{place} = {value};" if is_native(type) else f"_spy_copy({place}, {value});"
+        around, set_where = self.given.asked.get(mask, ("", ""))
+        if set_where and is_native(type) and (chosen or self._is_alone(s.place, around)):  # nor do those that did not come to the branch
+            return f"{set_where}, {place}, {value});"
         return f"_spy_set({mask}, {place}, {value});"
 
-    def _is_own(self, place: Expr, mask: str) -> bool:
-        """Whether a variable of the loop around this statement gets a value for all lanes that are still in it."""
-        loop = next((a for a in reversed(self.around) if a.is_varying), None)
-        name = root(place).text
-        return loop is not None and loop.mask == mask and name in loop.own and self.analysis.shapes.get(name) == LANES
+    def _is_alone(self, place: Expr, mask: str) -> bool:
+        """Whether only lanes of this mask look at a variable from here on: it is declared here, or it is the loop's around this
+        statement, and gets a value for all lanes that are still in that."""
+        loop, name = next((a for a in reversed(self.around) if a.is_varying), None), root(place).text
+        is_own = loop is not None and loop.mask == mask and name in loop.own and self.analysis.shapes.get(name) == LANES
+        return is_own or self.homes.get(name) == mask
 
     def _leave(self, kind: str, mask: str) -> list[str]:
         target = self.around[-1] if kind == "break" else next(a for a in reversed(self.around) if a.kind == "loop")
         if not target.is_varying:
             return [f"{kind};"]
         back = target.kind == "switch" or kind == "continue"
+        if target.kind == "switch":
+            self.given.paths.clear()  # they come back with what they have
         lines = [f"{target.mask}_on = {target.mask}_on | {mask};"] if back else []
         return [*lines, f"{mask} = _spy_mask(false);"]
 
@@ -284,28 +321,34 @@ class LaneFunction(Expressions):
         condition = self.value(s.value, "bool", mask)
         lines = [*self.flush(), f"const _spy_mask {first}_if = {condition};"]
         lines += [f"_spy_mask {first} = {mask} & {first}_if;", f"_spy_mask {second} = {mask} & !{first}_if;"]
-        for name, body in ((first, s.body), (second, s.other)):
-            if self.is_light(body):
+        always = [self.is_light(s.body, _LIKELY if s.value in self.likely else _LIGHT), self.is_light(s.other)]
+        needs_masks = leaves or any(part and not a for part, a in zip((s.body, s.other), always, strict=True))
+        for name, body, is_always in ((first, s.body, always[0]), (second, s.other, always[1])):
+            self.given.enter(name)
+            if not needs_masks:
+                self.given.asked[name] = (mask, f"_spy_set{'' if name == first else '_unless'}({first}_if")
+            if is_always:
                 self.always += 1
-                lines += self.block(body, name, "")
+                lines += ["{", *self.block(body, name, ""), "}"]
                 self.always -= 1
             elif body:
                 lines += [f"if (_spy_any({name})) do", "{", *self.block(body, name, "break;"), "} while (false);"]
+            self.given.leave()
         return [*lines, f"{mask} = {first} | {second};", *self._check(mask, end)] if leaves else lines
 
-    def is_light(self, body: tuple[Stmt, ...]) -> bool:
+    def is_light(self, body: tuple[Stmt, ...], most: int = _LIGHT) -> bool:
         """Whether statements are done for lanes that do not need them as well as for those that do: they only compute, and less
         than to ask takes."""
-        return bool(body) and weight_of(body, self.analysis) <= _LIGHT
+        return bool(body) and weight_of(body, self.analysis) <= most
 
     def _loop(self, s: Stmt, mask: str, end: str) -> list[str]:
         loop = _Around("loop", self.new_mask(), self.analysis.loops[id(s)])
         self.around.append(loop)
         self.depth += loop.is_varying
-        self.fresh.clear()
+        self.given.paths.clear()
         counter = next((kid.name for kid in s.body[:2] if s.name and kid.kind == "declare"), "")
         loop.counter = counter if loop.is_varying else ""
-        loop.own = self.own.get(id(s), frozenset()) if s.type != DOWN else loop.own  # there, lanes come later
+        loop.own = self.lives.own.get(id(s), frozenset()) if s.type != DOWN else loop.own  # there, lanes come later
         if loop.is_varying and s.type == DOWN:
             lines = self._down(s, loop, mask)
         elif not loop.is_varying:
@@ -320,15 +363,20 @@ class LaneFunction(Expressions):
                 after += f", {counter} = {self._stepped(s, counter)}"
             lines += [f"for (int {loop.mask}_n = 1; _spy_any({loop.mask}); {after})", "{"]
             few = f"if ({loop.mask}_n % {_AT_ONCE} == 0 && _spy_count({loop.mask}) <= SPY_FEW_LANES)"
-            lines += [few, "{", *self._few(s, loop.mask), "break;", "}"]
+            rest = [self._fill(rows, counter, mask) for rows in self.lives.filled if rows.loop is s]
+            lines += [few, "{", *rest, *self._few(s, loop.mask), *[f"{counter} = INT32_MAX;"] * bool(rest), "break;", "}"]
             lines.append(f"_spy_mask {loop.mask}_on(false);")
             lines += ["do {", *self.block(s.body, loop.mask, "break;"), "} while (false);"]
-            lines += [f"{loop.mask} = {loop.mask} | {loop.mask}_on;", "}"]
+            lines += [f"{loop.mask} = {loop.mask} | {loop.mask}_on;", "}", *rest]
             if may_leave(s):
                 lines += [f"{mask} = {mask} & !_gone;", *self._check(mask, end)]
         self.depth -= loop.is_varying
         self.around.pop()
         return lines
+
+    def _fill(self, rows: Rows, counter: str, mask: str) -> str:
+        value = self.value(rows.value, self.analysis.types.of(rows.first.place or rows.array), mask)
+        return f"_spy_fill_from({self.direct_place(rows.array)}, {counter}, {value});"
 
     def _stepped(self, s: Stmt, counter: str) -> str:
         step = s.body[-1].value
@@ -350,8 +398,21 @@ class LaneFunction(Expressions):
         lines += [f"const _spy_mask {loop.mask} = {mask} & ({name} >= _spy_lanes<int32_t>({until}));"]
         lines += [*self._few(part, loop.mask), f"{now} = {until};", "continue;", "}"]
         lines += [f"_spy_mask {loop.mask} = {mask} & ({name} >= _spy_lanes<int32_t>({now}));"]
-        lines += [*self.block(s.body[2:-1], loop.mask, ""), "}"]
+        rows = dict(self.rows)
+        lines += [*self._read_rows(s, now), *self.block(s.body[2:-1], loop.mask, ""), "}"]
+        self.rows = rows
         return [*lines, f"_spy_set({mask}, {name}, _spy_lanes_min({name}, _spy_lanes<int32_t>({last} - 1)));"]
+
+    def _read_rows(self, s: Stmt, now: str) -> list[str]:
+        """Rows of arrays that a turn reads more than once, and does not write: each stands in a variable of its own."""
+        lines: list[str] = []
+        for e in read_again(s.body, now, lambda kid: self.shape(kid) == BEHIND):
+            array = self.direct_place(e.kids[0]) if is_native(self.analysis.types.of(e)) else None
+            if array is not None and self.direct_place(e) is not None:
+                self.rows[e] = f"_row{self.temporaries}"
+                self.temporaries += 1
+                lines.append(f"const auto {self.rows[e]} = _spy_row({array}, {now});")
+        return lines
 
     def _few(self, s: Stmt, mask: str) -> list[str]:
         """The rest of a loop for few lanes, one after the other. Variables are copied for it, so that those of the loop for all
@@ -415,7 +476,9 @@ class LaneFunction(Expressions):
         name = self.new_mask()
         chosen = " | ".join(f"({around}_of == {type}({text_of(label)}))" for label in case.labels)
         lines = [f"_spy_mask {name} = {around}{'' if case.is_default else f' & ({chosen})'};", f"{around} = {around} & !{name};"]
+        self.given.enter(name)
         lines += [f"if (_spy_any({name})) do", "{", *self.block(case.body, name, "break;"), "} while (false);"]
+        self.given.leave()
         return [*lines, f"{around}_on = {around}_on | {name};"]
 
 

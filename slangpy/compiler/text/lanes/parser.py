@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from .branches import with_fewer_branches
+from .conditions import with_conditions
 from .counters import with_counters
 from .flags import with_flags
 from .tokens import Token, Unfit, closing, tokens_of
@@ -294,7 +296,7 @@ class Unit:
             body = parser.block()
             if parser.at != end:
                 raise Unfit("a statement")
-            self.bodies[name] = with_counters(with_flags(body))
+            self.bodies[name] = with_counters(with_fewer_branches(with_conditions(with_flags(body))))
         return self.bodies[name]
 
 
