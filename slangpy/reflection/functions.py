@@ -11,6 +11,8 @@ from ..base import libslang
 if TYPE_CHECKING:
     from . import SlangProgramLayout, SlangType
 
+_GONE = "invalidated by a reload"
+
 
 class IOType(enum.Enum):
     """Direction of a parameter."""
@@ -81,7 +83,7 @@ class _Variable:
         return f"{'no_diff ' if self.no_diff else ''}{prefix}{self.type.full_name} {self.name}"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.declaration})"
+        return f"{type(self).__name__}({self.declaration if self.reflection.is_valid else _GONE})"
 
 
 class SlangField(_Variable):
@@ -181,6 +183,8 @@ class SlangFunction:
         return None
 
     def __repr__(self) -> str:
+        if not self.reflection.is_valid:
+            return f"SlangFunction({_GONE})"
         if self.is_overloaded:
             return f"SlangFunction({self.name}, {len(self.overloads)} overloads)"
         returned = self.return_type.full_name if self.return_type is not None else "void"

@@ -105,6 +105,23 @@ def test_group_limit(device: spy.Device) -> None:
         k.dispatch([1, limit + 1, 1], a=1.0, x=y, y=y, n=0)
 
 
+def test_more_groups_than_64_bits(device: spy.Device) -> None:
+    buffer = device.create_buffer(size=16, struct_size=4, usage=RW)
+    with pytest.raises(ValueError, match=r"dispatch of index: .* thread groups"):
+        kernel(device, "index").dispatch([1 << 31, 1 << 31, 1 << 31], out=buffer, size=(2, 2, 1))
+
+
+def test_fields_in_one_dict(device: spy.Device) -> None:
+    program = kernel(device, "index").program
+    assert device.create_compute_pipeline({"program": program, "label": "of a dict"}).thread_group_size == [4, 2, 1]
+    assert device.create_compute_kernel({"program": program}).program is program
+    with pytest.raises(TypeError, match='create_compute_kernel has no field "label"; known: program'):
+        device.create_compute_kernel({"program": program, "label": "x"})
+    session = device.create_slang_session({"compiler_options": {"defines": {"A": "1"}}, "add_default_include_paths": False})
+    assert session.desc.compiler_options.defines == {"A": "1"} and not session.desc.add_default_include_paths
+    assert device.create_slang_session({"defines": {"A": "2"}}).desc.compiler_options.defines == {"A": "2"}
+
+
 def test_threads(device: spy.Device) -> None:
     k = kernel(device, "saxpy")
     n = 200_000

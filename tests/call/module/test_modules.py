@@ -260,6 +260,20 @@ def test_defaults_that_name_others(device: Any) -> None:
     assert m.size(1) == 4 and m.S.kept({"x": 1, "y": 1, "z": 1}) == 4
 
 
+def test_what_was_looked_up_before_the_compiler_crashed(device: Any) -> None:
+    m = spy.Module.load_from_source(device, "before_a_crash", """
+        struct S { float x; float y; float sum() { return x + y; } float own(float q = x) { return q; } }
+        float twice(float a) { return 2 * a; }
+        """)  # fmt: skip
+    struct, type_, function = m.S, m.S.type, m.layout.find_function_by_name("twice")
+    tensor = spy.Tensor.zeros(device, (2,), struct)
+    with pytest.raises(spy.ResolveException, match="'q'"):
+        struct.own({"x": 1, "y": 2})
+    assert repr(function) == "SlangFunction(invalidated by a reload)"
+    assert struct.sum({"x": 1, "y": 2}) == 3 and struct(1.0, 2.0) == {"x": 1, "y": 2} and m.twice(2) == 4
+    assert list(type_.fields) == ["x", "y"] and type_.kind == "struct" and plain(struct.sum(tensor)) == [0, 0]
+
+
 def test_calling_forms(m: Any, device: Any) -> None:
     assert m.f_default.call(1, b=2) == 12
     out = spy.Tensor.zeros(device, (2,), dtype="int")
