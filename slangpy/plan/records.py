@@ -198,8 +198,8 @@ class Placed:
     leaf: int
     ident: str
     element: int = 0
-    addressed: bool = False  # a tensor whose address the function may take: it has to be contiguous
     held: bool = False  # a resource inside of an array of structs, which the kernel has as a parameter of its own
+    addressed: bool = False  # a tensor whose address the function may take: it has to be contiguous
 
     @property
     def parameter(self) -> str:
