@@ -568,8 +568,8 @@ FAULTS = (
         "devices",
         "lanes: a condition that its branch changes",
         "slangpy/compiler/text/lanes/conditions.py",
-        "_names(condition) & _all_written((s,))",
-        "_names(condition) & set()",
+        "names_in(condition) & _all_written((s,))",
+        "names_in(condition) & set()",
         ("device/test_lanes_conditions.py",),
     ),
     Fault(

@@ -37,7 +37,7 @@ def vectorize(resolved: Resolved, options: Options, strict: bool, result_mode: s
         if leaf.array_type and not path.endswith("[0]"):
             ident, element = placed[-1].ident, placed[-1].element + 1
         held = leaf.kind == "resource" and "[*]" in path
-        placed.append(Placed(indexed(path), leaf, dims, reads, writes, parameter.io, index, ident, element, held))
+        placed.append(Placed(indexed(path), leaf, dims, reads, writes, parameter.io, index, ident, element, held=held))
     result = next((p for p in placed if p.path == "_result" or p.path.startswith("_result.")), None)
     if result is not None:
         result_mode = "leaf"

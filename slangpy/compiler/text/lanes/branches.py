@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .tree import Case, Expr, Stmt, statements
+from .tree import Case, Expr, Stmt, names_in, pointed_in, statements
 
 
 def with_fewer_branches(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """A function's statements, with such branches and variables."""
-    pointed = {part.kids[0].text for s in statements(body) for e in s.expressions() for part in e.walk()
-               if part.kind == "unary" and part.text == "&"}  # fmt: skip
-    return _sunk(_joined(body, pointed))
+    return _sunk(_joined(body, pointed_in(body)))
 
 
 def _mapped(s: Stmt, body: tuple[Stmt, ...], other: tuple[Stmt, ...], cases: list[tuple[Stmt, ...]]) -> Stmt:
@@ -82,7 +80,7 @@ def _sunk(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     for s in bare:
         at = [k for k, names in enumerate(named) if s.name in names]
         branch = left[at[0]] if len(at) == 1 else s
-        if branch.kind == "if" and branch.value is not None and s.name not in _names_in(branch.value):
+        if branch.kind == "if" and branch.value is not None and s.name not in names_in(branch.value):
             inner, other = ((s, *part) if s.name in _names(part) else part for part in (branch.body, branch.other))
             left[at[0]] = replace(branch, body=inner, other=other)
             del named[left.index(s)]
@@ -91,8 +89,4 @@ def _sunk(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 def _names(body: tuple[Stmt, ...]) -> set[str]:
-    return {name for s in statements(body) for e in s.expressions() for name in _names_in(e)}
-
-
-def _names_in(e: Expr) -> set[str]:
-    return {part.text for part in e.walk() if part.kind == "name"}
+    return {name for s in statements(body) for e in s.expressions() for name in names_in(e)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from .tree import Case, Expr, Stmt, statements
+from .tree import Case, Expr, Stmt, names_in, pointed_in, statements
 
 _TRUE, _FALSE = Expr("literal", "true"), Expr("literal", "false")
 _MOST_NAMES = 4
@@ -23,11 +23,9 @@ def with_conditions(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """A function's statements, with such expressions."""
     every = list(statements(body))
     declared = [s.name for s in every if s.kind == "declare"]
-    pointed = {part.kids[0].text for s in every for e in s.expressions() for part in e.walk()
-               if part.kind == "unary" and part.text == "&"}  # fmt: skip
-    bools = {s.name for s in every if s.kind == "declare" and s.type == "bool" and declared.count(s.name) == 1}
-    made = tuple(_Writer(bools - pointed).block(body, {}))
-    return _without(made, bools - pointed - _all_names(made))
+    bools = {s.name for s in every if s.kind == "declare" and s.type == "bool" and declared.count(s.name) == 1} - pointed_in(body)
+    made = tuple(_Writer(set(bools)).block(body, {}))
+    return _without(made, bools - _all_names(made))
 
 
 def _without(body: tuple[Stmt, ...], unread: set[str]) -> tuple[Stmt, ...]:
@@ -68,7 +66,7 @@ class _Writer:
     def _learn(self, s: Stmt, known: Known) -> None:
         name = _written(s)
         _forget(known, {name})
-        if name in self.bools and s.value is not None and _is_small(s.value, self.bools) and name not in _names(s.value):
+        if name in self.bools and s.value is not None and _is_small(s.value, self.bools) and name not in names_in(s.value):
             known[name] = s.value
 
     def _apart(self, s: Stmt, known: Known) -> Stmt:
@@ -102,7 +100,7 @@ class _Writer:
         assert s.value is not None
         head: list[Stmt] = []
         condition = s.value
-        if not _is_small(condition, self.bools) or _names(condition) & _all_written((s,)):
+        if not _is_small(condition, self.bools) or names_in(condition) & _all_written((s,)):
             condition = Expr("name", f"_when{self.count}")
             self.count += 1
             self.bools.add(condition.text)
@@ -146,11 +144,11 @@ class _Merge:
                 values.append(self.before[name])
             else:
                 values.append(of[1])
-        used = _names(values[0]) | _names(values[1])
+        used = names_in(values[0]) | names_in(values[1])
         moved = {_written(kid) for kid in self.after}
         if not used <= self.bools or name in used or len(used) > _MOST_NAMES or used & moved:
             return
-        if any(name in _names(kid.value) for kid in self.after):
+        if any(name in names_in(kid.value) for kid in self.after):
             return
         own = {kid.name for kid in (*self.body, *self.other) if kid.kind == "declare"}
         inner = {kid.name for kid in statements((*self.body, *self.other)) if kid.kind == "declare"}
@@ -188,8 +186,8 @@ def _last_of(name: str, body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], Expr]
         return None
     last = body[places[-1]].value
     reads = any(name in _all_names((s,)) for s in body[places[0] + 1 :] if _written(s) != name)
-    reads |= any(name in _names(body[k].value) for k in places)
-    if last is None or reads or _names(last) & _all_written(body[places[-1] + 1 :]) or not _is_condition(last):
+    reads |= any(name in names_in(body[k].value) for k in places)
+    if last is None or reads or names_in(last) & _all_written(body[places[-1] + 1 :]) or not _is_condition(last):
         return None
     if any(not _is_condition(body[k].value) for k in places):
         return None
@@ -275,16 +273,12 @@ def _all_written(body: tuple[Stmt, ...]) -> set[str]:
     return {_written(s) for s in statements(body)} - {""}
 
 
-def _names(e: Expr | None) -> set[str]:
-    return set() if e is None else {part.text for part in e.walk() if part.kind == "name"}
-
-
 def _all_names(body: tuple[Stmt, ...]) -> set[str]:
     """What statements look at."""
-    return {name for s in statements(body) for name in _names(s.value) | (set() if _written(s) else _names(s.place))}
+    return {name for s in statements(body) for name in names_in(s.value) | (set() if _written(s) else names_in(s.place))}
 
 
 def _forget(known: Known, names: set[str]) -> None:
     """Drops what is known of these, and by these."""
-    for name in [n for n, e in known.items() if n in names or names & _names(e)]:
+    for name in [n for n, e in known.items() if n in names or names & names_in(e)]:
         del known[name]

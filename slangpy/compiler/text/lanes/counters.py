@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from .tree import Case, Expr, Stmt, mapped, number_of, statements
+from .tree import Case, Expr, Stmt, mapped, names_in, number_of, pointed_in, statements
 
 UP, DOWN = "up", "down"
 """Kinds of such loops: `type` of the statement, whose `name` is the variable. UP: from `value`, the same for all lanes. DOWN: by
@@ -41,7 +41,7 @@ def turns_left(body: tuple[Stmt, ...]) -> set[Expr]:
         for s in inner:
             e = s.value
             if e is not None and e.text in ("<", "<=", ">", ">=") and len(e.kids) == 2:
-                names = {part.text for part in e.walk() if part.kind == "name"}
+                names = names_in(e)
                 if names & counted and not (names & written) - counted:
                     found |= {e, Expr("name", s.name)} if s.kind == "declare" else {e}
     return found
@@ -55,7 +55,7 @@ def read_again(body: tuple[Stmt, ...], now: str, is_pointer: Callable[[Expr], bo
     changed |= {s.name for s in inner} | {kid.text for part in parts if part.kind == "call" for kid in part.kids if is_pointer(kid)}
     changed |= {name.text for part in parts if part.kind == "unary" and part.text == "&" for name in part.walk()}
     counts = Counter(part for part in parts if part.kind == "index" and part.kids[1] == Expr("name", now))
-    return [e for e, count in counts.items() if count > 1 and not {part.text for part in e.walk() if part.kind == "name"} - {now} & changed]
+    return [e for e, count in counts.items() if count > 1 and not names_in(e) - {now} & changed]
 
 
 class _Marker:
@@ -63,8 +63,7 @@ class _Marker:
         every = list(statements(body))
         self.types = {s.name: s.type for s in every if s.kind == "declare"}
         self.written = [s.place.text for s in every if s.place is not None and s.place.kind == "name"]
-        self.pointed = {part.kids[0].text for s in every for e in s.expressions() for part in e.walk()
-                        if part.kind == "unary" and part.text == "&"}  # fmt: skip
+        self.pointed = pointed_in(body)
         self.count = 0
 
     def block(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

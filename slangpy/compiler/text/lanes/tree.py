@@ -93,6 +93,16 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
             yield from statements(part)
 
 
+def names_in(e: Expr | None) -> set[str]:
+    return set() if e is None else {part.text for part in e.walk() if part.kind == "name"}
+
+
+def pointed_in(body: tuple[Stmt, ...]) -> set[str]:
+    """Variables whose address is taken."""
+    return {part.kids[0].text for s in statements(body) for e in s.expressions() for part in e.walk()
+            if part.kind == "unary" and part.text == "&"}  # fmt: skip
+
+
 def number_of(e: Expr) -> int | None:
     """Of `3` and `int32_t(3)`."""
     if e.kind == "call" and e.text == "int32_t" and len(e.kids) == 1:
